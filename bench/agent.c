@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An agent: one end of each probe, at the word of a coordinator. */
+#include <gputopo/campaign.h>
+#include "bench/clock.h"
+#include "bench/probe.h"
+#include "bench/protocol.h"
+#include <poll.h>
+#include <string.h>
+
+#define SEND_DEADLINE_NS UINT64_C(5000000000)
+#define HELLO_DEADLINE_NS UINT64_C(10000000000)
+
+struct agent {
+    struct gtopo_stream stream;
+    struct gtopo_probe *probe;
+    int initiator;
+};
+
+static int reply(struct agent *agent, json_t *message, struct gtopo_error *error)
+{
+    return gtopo_message_send(&agent->stream, message, gtopo_clock_ns() + SEND_DEADLINE_NS, error);
+}
+
+/* A probe that failed is over, but not the agent. */
+static int reply_failure(struct agent *agent, const struct gtopo_error *cause, struct gtopo_error *error)
+{
+    gtopo_probe_close(agent->probe);
+    agent->probe = NULL;
+    return reply(agent, gtopo_failure_json(cause), error);
+}
+
+/* Has the coordinator anything to say, which in mid-run is cancel or the end of the stream? */
+static int interrupted(void *context)
+{
+    const struct agent *agent = context;
+    struct pollfd input = {agent->stream.input_fd, POLLIN, 0};
+
+    return poll(&input, 1, 0) > 0;
+}
+
+static int on_prepare(struct agent *agent, const json_t *message, struct gtopo_error *error)
+{
+    struct gtopo_probe_spec spec;
+    struct gtopo_error cause;
+    unsigned char blob[GTOPO_BLOB_MAX];
+    size_t size = sizeof blob;
+    int status = gtopo_probe_spec_read(message, &spec, error);
+
+    if (status)
+        return status;
+    gtopo_probe_close(agent->probe);
+    agent->probe = NULL;
+    agent->initiator = spec.initiator;
+    if (gtopo_probe_open(&spec, &agent->probe, &cause) ||
+        gtopo_probe_address(agent->probe, blob, &size, &cause))
+        return reply_failure(agent, &cause, error);
+    return reply(agent, json_pack("{ss, so}", "type", "prepared", "address", gtopo_bytes_json(blob, size)), error);
+}
+
+static json_t *result_json(const struct agent *agent, const struct gtopo_probe_result *result)
+{
+    const struct gtopo_transport *transport = gtopo_probe_transport(agent->probe);
+    const struct gtopo_summary *summary = &result->summary;
+
+    return json_pack("{ss, sf, sf, sf, sI, sI, ss, ss, ss, ss, ss}", "type", "result", "median", summary->median,
+                     "low", summary->low, "high", summary->high, "samples", (json_int_t)summary->samples,
+                     "warmup_samples", (json_int_t)summary->warmup, "stopped_by", result->stopped_by, "operation",
+                     transport->operation, "bandwidth_method", transport->bandwidth_method, "latency_method",
+                     transport->latency_method, "description", result->description);
+}
+
+static int on_go(struct agent *agent, const json_t *message, struct gtopo_error *error)
+{
+    struct gtopo_probe_result result = {0};
+    struct gtopo_error cause;
+    unsigned char blob[GTOPO_BLOB_MAX];
+    size_t size = sizeof blob;
+    int status = gtopo_message_bytes(message, "address", blob, &size, error);
+
+    if (!status && !agent->probe)
+        status = gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "go came without prepare");
+    if (status)
+        return status;
+    if (gtopo_probe_connect(agent->probe, blob, size, &cause))
+        return reply_failure(agent, &cause, error);
+    if (!agent->initiator) {
+        status = reply(agent, json_pack("{ss}", "type", "connected"), error);
+        if (!status && gtopo_probe_serve(agent->probe, &cause))
+            return reply_failure(agent, &cause, error);
+        return status;
+    }
+    if (gtopo_probe_run(agent->probe, interrupted, agent, &result, &cause))
+        return reply_failure(agent, &cause, error);
+    return reply(agent, result_json(agent, &result), error);
+}
+
+/* The end of a probe: is the data what was sent? A probe that failed before is closed and was told of. */
+static int on_stop(struct agent *agent, struct gtopo_error *error)
+{
+    struct gtopo_error cause;
+    int status = 0;
+
+    if (agent->probe && gtopo_probe_verify(agent->probe, &cause))
+        status = reply_failure(agent, &cause, error);
+    gtopo_probe_close(agent->probe);
+    agent->probe = NULL;
+    return status ? status : reply(agent, json_pack("{ss}", "type", "stopped"), error);
+}
+
+static int handle(struct agent *agent, const json_t *message, int *ended, struct gtopo_error *error)
+{
+    const char *type = gtopo_message_type(message);
+
+    if (!strcmp(type, "prepare"))
+        return on_prepare(agent, message, error);
+    if (!strcmp(type, "go"))
+        return on_go(agent, message, error);
+    if (!strcmp(type, "stop"))
+        return on_stop(agent, error);
+    if (!strcmp(type, "cancel"))
+        return 0; /* it ended the run by being there */
+    if (!strcmp(type, "bye")) {
+        *ended = 1;
+        return 0;
+    }
+    return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "the coordinator sent an unknown message \"%.40s\"", type);
+}
+
+int gtopo_agent_serve(int input_fd, int output_fd, struct gtopo_error *error)
+{
+    struct agent agent = {.stream = {input_fd, output_fd, "the coordinator"}};
+    int ended = 0;
+    int status = gtopo_stream_prepare_fd(input_fd, error);
+
+    if (!status)
+        status = gtopo_stream_prepare_fd(output_fd, error);
+    if (!status)
+        status = gtopo_hello(&agent.stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, NULL, error);
+    while (!status && !ended) {
+        json_t *message = NULL;
+
+        status = gtopo_message_receive(&agent.stream, UINT64_MAX, NULL, &message, error);
+        if (!status) {
+            status = handle(&agent, message, &ended, error);
+            json_decref(message);
+        }
+    }
+    gtopo_probe_close(agent.probe);
+    return status;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A campaign on this host: the probes of a plan, one after the other, on two agents. */
+#include <gputopo/campaign.h>
+#include "bench/clock.h"
+#include "bench/exchange.h"
+#include "bench/plan.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define AGENT_GRACE_NS UINT64_C(300000000)
+#define TOOL "gputopo"
+
+struct campaign {
+    struct gtopo_map *map;
+    const struct gtopo_campaign_options *options;
+    struct gtopo_plan plan;
+    struct gtopo_agent_process initiator, responder;
+    uint64_t end_ns; /* of the whole campaign; UINT64_MAX for none */
+    char fallback[600];
+    size_t done, measured;
+    struct gtopo_error missing; /* why a probe could not even be tried, or code 0 */
+};
+
+void gtopo_campaign_options_init(struct gtopo_campaign_options *options)
+{
+    *options = (struct gtopo_campaign_options){
+        .size = sizeof *options,
+        .only = GTOPO_NONE,
+        .bandwidth_message_B = 65536,
+        .latency_message_B = 8,
+        .precision = 0.01,
+        .seconds_per_probe = 2,
+        .deadline_s = 5,
+    };
+}
+
+static int check_options(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                         struct gtopo_error *error)
+{
+    struct gtopo_object object;
+
+    if (options->size != sizeof *options)
+        return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_campaign_options_init()", "the options are not initialised");
+    if (gtopo_map_host_count(map) != 1)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a local campaign measures a map of one host, not of %u",
+                          gtopo_map_host_count(map));
+    if (!options->bandwidth_message_B || options->bandwidth_message_B > GTOPO_MESSAGE_MAX_B ||
+        !options->latency_message_B || options->latency_message_B > GTOPO_MESSAGE_MAX_B)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a message has 1 B to 1 GiB");
+    if (!(options->precision >= 0 && options->precision <= 1) ||
+        !(options->seconds_per_probe > 0 && options->seconds_per_probe <= 86400) ||
+        !(options->deadline_s >= 0.001 && options->deadline_s <= 86400) ||
+        !(options->total_deadline_s >= 0 && options->total_deadline_s <= 1e9))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL,
+                          "the precision has to be from 0 to 1, and times above 0 and at most a day");
+    return options->only == GTOPO_NONE ? 0 : gtopo_map_object(map, options->only, &object, error);
+}
+
+/* ---- telling ---- */
+
+static void tell(const struct campaign *c, enum gtopo_event_kind kind, const char *text, uint32_t measurement)
+{
+    struct gtopo_event event = {
+        .kind = kind,
+        .done = (uint32_t)c->done,
+        .total = (uint32_t)c->plan.count,
+        .text = text,
+        .measurement = measurement,
+        .remaining_s = (double)(c->plan.count - c->done) * c->options->seconds_per_probe,
+    };
+
+    if (c->options->on_event)
+        c->options->on_event(c->options->context, &event);
+}
+
+static void name_probe(const struct campaign *c, const struct gtopo_plan_probe *probe, char *text, size_t size)
+{
+    char from[GTOPO_ADDRESS_MAX], to[GTOPO_ADDRESS_MAX];
+
+    snprintf(text, size, "%s %s %s -> %s", probe->name, probe->metric == GTOPO_LATENCY_ns ? "latency" : "bandwidth",
+             gtopo_end_format(c->map, probe->from.end, from), gtopo_end_format(c->map, probe->to.end, to));
+}
+
+static int report_failure(struct campaign *c, const struct gtopo_plan_probe *probe, const char *name,
+                          const struct gtopo_error *cause, struct gtopo_error *error)
+{
+    char text[2048];
+    struct gtopo_finding finding = {
+        .rule = "probe-failed",
+        .severity = GTOPO_WARNING,
+        .object = probe->from.end.via == GTOPO_NONE ? probe->from.end.memory : probe->from.end.via,
+        .text = text,
+        .next_step = *cause->hint ? cause->hint : NULL,
+    };
+
+    snprintf(text, sizeof text, "%s: %s", name, cause->message);
+    tell(c, GTOPO_EVENT_FAILED, text, GTOPO_NONE);
+    return gtopo_map_add_finding(c->map, &finding, error);
+}
+
+/* ---- one probe ---- */
+
+static int start_agents(struct campaign *c, struct gtopo_error *error)
+{
+    const char *program = c->options->agent_program;
+    int status = 0;
+
+    if (!c->initiator.pid)
+        status = gtopo_agent_start(&c->initiator, program, "the initiator", c->options->cancel, error);
+    if (!status && !c->responder.pid)
+        status = gtopo_agent_start(&c->responder, program, "the responder", c->options->cancel, error);
+    return status;
+}
+
+static void end_agents(struct campaign *c, uint64_t grace_ns)
+{
+    gtopo_agent_end(&c->initiator, grace_ns);
+    gtopo_agent_end(&c->responder, grace_ns);
+}
+
+static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *probe,
+                       struct gtopo_probe_spec specs[2])
+{
+    const struct gtopo_plan_end *ends[2] = {&probe->from, &probe->to};
+
+    for (int i = 0; i < 2; i++)
+        specs[i] = (struct gtopo_probe_spec){
+            .transport = probe->transport,
+            .device = ends[i]->device,
+            .memory = "host",
+            .port = ends[i]->port,
+            .numa = ends[i]->numa,
+            .initiator = !i,
+            .metric = probe->metric,
+            .message_B = probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B
+                                                           : c->options->bandwidth_message_B,
+            .depth = probe->metric == GTOPO_LATENCY_ns ? 1 : 128,
+            .precision = c->options->precision,
+            .seconds = c->options->seconds_per_probe,
+            .deadline_s = c->options->deadline_s,
+        };
+}
+
+static int add_measurement(struct campaign *c, const struct gtopo_plan_probe *probe,
+                           const struct gtopo_probe_spec *spec, const struct gtopo_outcome *o,
+                           struct gtopo_error *error)
+{
+    char method[640];
+    struct gtopo_measurement m = {
+        .from = probe->from.end,
+        .to = probe->to.end,
+        .provenance = GTOPO_MEASURED,
+        .metric = probe->metric,
+        .operation = o->operation,
+        .transport = probe->name,
+        .method = method,
+        .fallback = probe->fallback,
+        .stopped_by = o->stopped_by,
+        .message_B = spec->message_B,
+        .queue_pairs = 1,
+        .depth = spec->depth,
+        .samples = o->summary.samples,
+        .warmup_samples = o->summary.warmup,
+        .median = o->summary.median,
+        .low = o->summary.low,
+        .high = o->summary.high,
+        .verified = o->verified,
+        .time_unix_s = time(NULL),
+    };
+    char tool[64];
+
+    snprintf(method, sizeof method, "%s%s%s", o->method, *o->description ? "; " : "", o->description);
+    snprintf(tool, sizeof tool, TOOL " %s", gtopo_version());
+    m.tool = tool;
+    return gtopo_map_add_measurement(c->map, &m, error);
+}
+
+/* Is this the failure of an agent's or a probe's, which costs only that probe? */
+static int costs_only_probe(int status)
+{
+    return status != GTOPO_ENOMEM && status != GTOPO_ECANCELLED && status != GTOPO_EVERSION;
+}
+
+static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
+{
+    struct gtopo_exchange exchange = {&c->initiator, &c->responder, c->options->cancel, c->end_ns};
+    struct gtopo_probe_spec specs[2];
+    struct gtopo_outcome outcome = {0};
+    int usable = 0, status = start_agents(c, cause);
+
+    if (status)
+        return status;
+    make_specs(c, probe, specs);
+    status = gtopo_exchange_run(&exchange, specs, &outcome, &usable, cause);
+    if (!status)
+        status = add_measurement(c, probe, &specs[0], &outcome, cause);
+    if (!usable)
+        end_agents(c, 0);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+/* RDMA is not to be had after all (no module, no driver's library): measure the host through libfabric instead. */
+static int fall_back(struct campaign *c, const struct gtopo_error *cause, struct gtopo_error *error)
+{
+    struct gtopo_plan memory = {0};
+    struct gtopo_finding finding = {.rule = "rdma-missing",
+                                    .severity = GTOPO_WARNING,
+                                    .object = GTOPO_NONE,
+                                    .text = c->fallback,
+                                    .next_step = *cause->hint ? cause->hint : NULL};
+    int status;
+
+    snprintf(c->fallback, sizeof c->fallback, "RDMA was wanted; %s", cause->message);
+    status = gtopo_map_add_finding(c->map, &finding, error);
+    if (!status)
+        status = gtopo_plan_memory(c->map, c->options, c->fallback, &memory, error);
+    if (status)
+        return status;
+    tell(c, GTOPO_EVENT_WARNING, c->fallback, GTOPO_NONE);
+    gtopo_plan_clear(&c->plan);
+    c->plan = memory;
+    c->done = 0;
+    return 0;
+}
+
+static int is_over(const struct campaign *c, struct gtopo_error *error)
+{
+    if (gtopo_cancel_tripped(c->options->cancel))
+        return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled after %zu of %zu probes", c->done, c->plan.count);
+    if (gtopo_clock_ns() >= c->end_ns)
+        return gtopo_fail(error, GTOPO_ECANCELLED, "allow more time",
+                          "the time was over after %zu of %zu probes", c->done, c->plan.count);
+    return 0;
+}
+
+static int run_plan(struct campaign *c, struct gtopo_error *error)
+{
+    int status = 0;
+
+    while (c->done < c->plan.count && !(status = is_over(c, error))) {
+        const struct gtopo_plan_probe *probe = &c->plan.probes[c->done];
+        struct gtopo_error cause = {0};
+        char name[GTOPO_ADDRESS_MAX * 2 + 64];
+
+        name_probe(c, probe, name, sizeof name);
+        tell(c, GTOPO_EVENT_STARTED, name, GTOPO_NONE);
+        status = run_probe(c, probe, &cause);
+        if (status == GTOPO_EMISSING && !c->options->transport && !*c->fallback && !c->done && !probe->fallback) {
+            status = fall_back(c, &cause, error);
+            if (status)
+                break;
+            continue;
+        }
+        c->done++;
+        if (status == GTOPO_EMISSING && !strcmp(c->missing.message, cause.message)) {
+            status = 0; /* told already, of an earlier probe */
+            continue;
+        }
+        if (status == GTOPO_EMISSING)
+            c->missing = cause;
+        if (!status) {
+            c->measured++;
+            tell(c, GTOPO_EVENT_MEASURED, name, gtopo_map_measurement_count(c->map) - 1);
+        } else if (!costs_only_probe(status)) {
+            if (status == GTOPO_ECANCELLED) {
+                c->done--;
+                status = gtopo_fail(error, status, NULL, "cancelled after %zu of %zu probes", c->done, c->plan.count);
+            } else if (error)
+                *error = cause;
+            break;
+        } else if ((status = report_failure(c, probe, name, &cause, error)))
+            break;
+    }
+    return status;
+}
+
+int gtopo_campaign_run_local(struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                             struct gtopo_error *error)
+{
+    struct campaign c = {.map = map, .options = options, .end_ns = UINT64_MAX};
+    int status = check_options(map, options, error), sealed;
+
+    if (!status)
+        status = gtopo_map_seal(map, error);
+    if (!status)
+        status = gtopo_plan_local(map, options, &c.plan, error);
+    if (!status) {
+        if (options->total_deadline_s > 0)
+            c.end_ns = gtopo_clock_ns() + (uint64_t)(options->total_deadline_s * 1e9);
+        tell(&c, GTOPO_EVENT_PLANNED, NULL, GTOPO_NONE);
+        /* Without agents nothing can be measured at all, which is not the failure of a probe. */
+        status = start_agents(&c, error);
+    }
+    if (!status)
+        status = run_plan(&c, error);
+    if (!status && !c.measured && c.missing.code) {
+        status = c.missing.code;
+        if (error)
+            *error = c.missing;
+    }
+    end_agents(&c, AGENT_GRACE_NS);
+    gtopo_plan_clear(&c.plan);
+    sealed = gtopo_map_seal(map, status ? NULL : error);
+    return status ? status : sealed;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STDIN_LIMIT_B ((size_t)4 << 30)
+
+static int load_stdin(struct gtopo_map **map, struct gtopo_error *error)
+{
+    char *data = NULL;
+    size_t used = 0, room = 0;
+    int status;
+
+    do {
+        if (used == room) {
+            char *grown = room < STDIN_LIMIT_B ? realloc(data, room = room ? room * 2 : 65536) : NULL;
+
+            if (!grown) {
+                free(data);
+                return gtopo_fail(error, GTOPO_ENOMEM, NULL, "standard input is too large");
+            }
+            data = grown;
+        }
+        used += fread(data + used, 1, room - used, stdin);
+    } while (!feof(stdin) && !ferror(stdin));
+    if (ferror(stdin))
+        status = gtopo_fail(error, GTOPO_EIO, NULL, "standard input cannot be read: %s", strerror(errno));
+    else
+        status = gtopo_map_read(data, used, "standard input", map, error);
+    free(data);
+    return status;
+}
+
+int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error)
+{
+    return strcmp(path, "-") ? gtopo_map_load(path, map, error) : load_stdin(map, error);
+}
+
+int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **map, struct gtopo_error *error)
+{
+    struct gtopo_map *filled = gtopo_map_new();
+    int status = filled ? gtopo_host_discover(filled, options, error)
+                        : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+
+    if (!status)
+        status = gtopo_map_seal(filled, error);
+    if (status) {
+        gtopo_map_free(filled);
+        return status;
+    }
+    *map = filled;
+    return 0;
+}
+
+int cli_parse_number(const char *text, double lowest, double highest, int bytes, double *number)
+{
+    char *end;
+    double value;
+
+    errno = 0;
+    value = strtod(text, &end);
+    if (end == text || errno || !isfinite(value))
+        return 0;
+    if (bytes && *end) {
+        static const char letters[] = "kMG";
+        const char *letter = strchr(letters, *end);
+
+        if (!letter || end[1])
+            return 0;
+        for (long i = 0; i <= letter - letters; i++)
+            value *= 1024;
+        end++;
+    }
+    if (*end || !(value >= lowest && value <= highest) || (bytes && value != floor(value)))
+        return 0;
+    *number = value;
+    return 1;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gtopo-bench run: discover this host, measure its links, write the map, show the results. */
+#include "cli.h"
+#include <getopt.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ONLY = 256, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE };
+
+static const struct cli_option options[] = {
+    {'o', "output", "FILE", "where the map goes (default gputopo-map.json); - is standard\n"
+                            "                             output, and the report then goes to standard error"},
+    {ONLY, "only", "ADDRESS", "measure only this port, NIC or NUMA node"},
+    {TRANSPORT, "transport", "NAME", "verbs, ofi, ofi:shm or ofi:tcp (default: the best that works)"},
+    {SECONDS, "seconds", "S", "measure a probe for at most this long (default 2)"},
+    {PRECISION, "precision", "P", "stop a probe when its interval is this share of the median\n"
+                                  "                             to either side (default 0.01)"},
+    {SIZE, "size", "BYTES", "message size for bandwidth, with k, M, G (default 64k)"},
+    {LATENCY_SIZE, "latency-size", "BYTES", "message size for latency (default 8)"},
+    {TIMEOUT, "timeout", "S", "give a probe up after this long without progress (default 5)"},
+    {DEADLINE, "deadline", "S", "end everything after this long, keeping what was measured"},
+    {0, NULL, NULL, NULL},
+};
+
+struct settings {
+    struct gtopo_campaign_options campaign;
+    const char *output, *only;
+};
+
+/* What the events need. */
+struct screen {
+    FILE *out; /* the report */
+    const struct gtopo_map *map;
+    int is_terminal; /* of standard error, where progress goes */
+    size_t width;    /* of the progress line that is on the screen */
+    int failed;
+};
+
+/* A signal handler reaches nothing but what is static. */
+static struct gtopo_cancel *interrupt;
+
+static void on_signal(int number)
+{
+    /* The second Ctrl-C does not wait for anything. */
+    if (gtopo_cancel_tripped(interrupt))
+        _exit(128 + number);
+    gtopo_cancel_trip(interrupt);
+}
+
+static void wipe(struct screen *s)
+{
+    if (s->width)
+        fprintf(stderr, "\r%*s\r", (int)s->width, "");
+    s->width = 0;
+}
+
+static void on_event(void *context, const struct gtopo_event *event)
+{
+    struct screen *s = context;
+    char line[CLI_LINE];
+    int length;
+
+    wipe(s);
+    switch (event->kind) {
+    case GTOPO_EVENT_STARTED:
+        if (!s->is_terminal)
+            break;
+        length = fprintf(stderr, "[%u/%u, %.0f s left] %.90s", event->done + 1, event->total, event->remaining_s,
+                         event->text);
+        s->width = length > 0 ? (size_t)length : 0;
+        fflush(stderr);
+        break;
+    case GTOPO_EVENT_MEASURED:
+        fprintf(s->out, "%s\n    %s\n", event->text, cli_measurement(s->map, event->measurement, line));
+        fflush(s->out);
+        break;
+    case GTOPO_EVENT_FAILED:
+        s->failed = 1;
+        fprintf(stderr, "gtopo-bench: %s\n", event->text);
+        break;
+    case GTOPO_EVENT_WARNING:
+        fprintf(stderr, "gtopo-bench: %s\n", event->text);
+        break;
+    case GTOPO_EVENT_PLANNED:
+        break;
+    }
+}
+
+static int parse(const struct cli_command *command, int argc, char **argv, struct settings *s)
+{
+    struct gtopo_campaign_options *c = &s->campaign;
+    int letter, ok = 1;
+    double number;
+
+    while (ok && (letter = cli_next_option(command, argc, argv)) != -1)
+        switch (letter) {
+        case 'o':
+            s->output = optarg;
+            break;
+        case ONLY:
+            s->only = optarg;
+            break;
+        case TRANSPORT:
+            c->transport = optarg;
+            break;
+        case SECONDS:
+            ok = cli_parse_number(optarg, 0.001, 86400, 0, &c->seconds_per_probe);
+            break;
+        case PRECISION:
+            ok = cli_parse_number(optarg, 0, 1, 0, &c->precision);
+            break;
+        case SIZE:
+            ok = cli_parse_number(optarg, 1, 1 << 30, 1, &number);
+            c->bandwidth_message_B = ok ? (uint64_t)number : 0;
+            break;
+        case LATENCY_SIZE:
+            ok = cli_parse_number(optarg, 1, 1 << 30, 1, &number);
+            c->latency_message_B = ok ? (uint64_t)number : 0;
+            break;
+        case TIMEOUT:
+            ok = cli_parse_number(optarg, 0.001, 86400, 0, &c->deadline_s);
+            break;
+        case DEADLINE:
+            ok = cli_parse_number(optarg, 0.001, 1e9, 0, &c->total_deadline_s);
+            break;
+        default:
+            return CLI_USAGE;
+        }
+    if (!ok)
+        return cli_usage(command, "\"%s\" is not a number in the range of this option", optarg);
+    return optind < argc ? cli_usage(command, "unexpected argument \"%s\"", argv[optind]) : CLI_GOOD;
+}
+
+/* A map that cannot be written would cost the whole run: find out before. */
+static int check_output(const char *path, struct gtopo_error *error)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+
+    if (!strcmp(path, "-"))
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    if (access(folder, W_OK) || (!access(path, F_OK) && access(path, W_OK)))
+        return gtopo_fail(error, GTOPO_EIO, "name another file with --output", "%s cannot be written", path);
+    return 0;
+}
+
+static int measure(struct gtopo_map *map, struct settings *s, struct screen *screen, struct gtopo_error *error)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    struct gtopo_address address;
+    int status = 0;
+
+    if (s->only)
+        status = gtopo_address_parse(map, s->only, &address, error);
+    if (status)
+        return status;
+    s->campaign.only = s->only ? address.object : GTOPO_NONE;
+    interrupt = gtopo_cancel_new();
+    if (!interrupt)
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    s->campaign.cancel = interrupt;
+    s->campaign.on_event = on_event;
+    s->campaign.context = screen;
+    status = gtopo_campaign_run_local(map, &s->campaign, error);
+    wipe(screen);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    return status;
+}
+
+/* Write the map, whatever became of the measuring, and say how it went. */
+static int finish(const struct gtopo_map *map, const struct settings *s, const struct screen *screen, int measured,
+                  const struct gtopo_error *why)
+{
+    struct gtopo_error error;
+    int status;
+
+    cli_show_findings(screen->out, map);
+    if (cli_save(map, s->output, &error))
+        return cli_fail(&error);
+    if (strcmp(s->output, "-"))
+        fprintf(screen->out, "\nThe map is in %s; `gtopo-bench show %s` shows it.\n", s->output, s->output);
+    if (measured)
+        return cli_fail(why);
+    status = cli_exit_of_findings(map);
+    return screen->failed ? CLI_FAILED : status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct settings s = {.output = "gputopo-map.json"};
+    struct screen screen = {.is_terminal = isatty(STDERR_FILENO)};
+    char program[4096] = "";
+    struct gtopo_host_options host;
+    struct gtopo_map *map = NULL;
+    struct gtopo_error error;
+    int status;
+
+    gtopo_campaign_options_init(&s.campaign);
+    status = parse(command, argc, argv, &s);
+    if (status)
+        return status;
+    if (readlink("/proc/self/exe", program, sizeof program - 1) > 0)
+        s.campaign.agent_program = program;
+    screen.out = strcmp(s.output, "-") ? stdout : stderr;
+    gtopo_host_options_init(&host);
+    if (check_output(s.output, &error) || cli_discover(&host, &map, &error))
+        return cli_fail(&error);
+    screen.map = map;
+    status = measure(map, &s, &screen, &error);
+    /* A mistake in what was asked for leaves nothing worth writing. */
+    status = status == GTOPO_EUSAGE || status == GTOPO_ENOTFOUND ? cli_fail(&error)
+                                                                 : finish(map, &s, &screen, status, &error);
+    gtopo_map_free(map);
+    gtopo_cancel_free(interrupt);
+    return status;
+}
+
+const struct cli_command cli_run = {
+    "run", "", "Discover this host, measure its links and write the map",
+    "Every RDMA port is measured in loopback and to every other; where there is none, the memory of the host through\n"
+    "libfabric. Ctrl-C stops within a second and keeps what was measured; a second one is immediate.",
+    options, run};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gtopo-bench show: a map for people. */
+#include "cli.h"
+#include <getopt.h>
+
+enum { MATRIX = 256, PATH };
+
+static const struct cli_option options[] = {
+    {MATRIX, "matrix", NULL, "how near every device is to every other, as nvidia-smi topo"},
+    {PATH, "path", "FROM TO", "the best path between two objects, hop by hop"},
+    {0, NULL, NULL, NULL},
+};
+
+static int show(const struct gtopo_map *map, int matrix, const char *from, const char *to, struct gtopo_error *error)
+{
+    if (from)
+        return cli_show_path(stdout, map, from, to, error);
+    if (matrix)
+        return cli_show_matrix(stdout, map, error);
+    cli_show_tree(stdout, map);
+    cli_show_measurements(stdout, map);
+    cli_show_findings(stdout, map);
+    return 0;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    const char *from = NULL, *to = NULL;
+    struct gtopo_host_options host;
+    struct gtopo_map *map = NULL;
+    struct gtopo_error error;
+    int letter, matrix = 0, status;
+
+    while ((letter = cli_next_option(command, argc, argv)) != -1)
+        switch (letter) {
+        case MATRIX:
+            matrix = 1;
+            break;
+        case PATH:
+            from = optarg;
+            if (optind >= argc)
+                return cli_usage(command, "--path needs two addresses");
+            to = argv[optind++];
+            break;
+        default:
+            return CLI_USAGE;
+        }
+    if (optind + 1 < argc)
+        return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
+    if (matrix && from)
+        return cli_usage(command, "--matrix and --path exclude each other");
+    gtopo_host_options_init(&host);
+    status = optind < argc ? cli_load(argv[optind], &map, &error) : cli_discover(&host, &map, &error);
+    if (!status)
+        status = show(map, matrix, from, to, &error);
+    gtopo_map_free(map);
+    return status ? cli_fail(&error) : CLI_GOOD;
+}
+
+const struct cli_command cli_show = {
+    "show", "[MAP]", "Show a map: its tree, what was measured, what was found",
+    "MAP is a file that `map` or `run` wrote, or - for standard input; without it, this host is discovered.\n"
+    "Addresses look like node3, node3/gpu2, node3/nic1, node3/nic1:1; with one host in the map, `gpu2` will do.",
+    options, run};

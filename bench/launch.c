@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/launch.h"
+#include "bench/clock.h"
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HELLO_DEADLINE_NS UINT64_C(10000000000)
+
+extern char **environ;
+
+/* Signals as a fresh process has them, whatever the program that we are part of has blocked or ignored. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    posix_spawnattr_setpgroup(attributes, 0);
+    return posix_spawnattr_setflags(attributes,
+                                    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+}
+
+static int spawn(const char *program, int fd, pid_t *pid)
+{
+    char *const arguments[] = {(char *)program, "agent", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failure;
+
+    failure = posix_spawn_file_actions_init(&actions);
+    if (failure)
+        return failure;
+    failure = posix_spawnattr_init(&attributes);
+    if (!failure) {
+        failure = set_attributes(&attributes);
+        if (!failure)
+            failure = posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
+        if (!failure)
+            failure = posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
+        if (!failure)
+            failure = posix_spawn(pid, program, &actions, &attributes, arguments, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return failure;
+}
+
+int gtopo_agent_start(struct gtopo_agent_process *agent, const char *program, const char *name,
+                      const struct gtopo_cancel *cancel, struct gtopo_error *error)
+{
+    int pair[2], failure, status;
+
+    memset(agent, 0, sizeof *agent);
+    if (!program)
+        program = GTOPO_BINDIR "/gtopo-bench";
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+        return gtopo_fail(error, GTOPO_ESYSTEM, "raise the limit of open files (ulimit -n)",
+                          "no socket for an agent: %s", strerror(errno));
+    failure = spawn(program, pair[1], &agent->pid);
+    close(pair[1]);
+    if (failure) {
+        close(pair[0]);
+        agent->pid = 0;
+        return gtopo_fail(error, failure == ENOENT ? GTOPO_EMISSING : GTOPO_ESYSTEM,
+                          "install gtopo-bench or name it in the campaign's options", "%s cannot be started: %s",
+                          program, strerror(failure));
+    }
+    agent->stream = (struct gtopo_stream){pair[0], pair[0], name};
+    status = gtopo_stream_prepare_fd(pair[0], error);
+    if (!status)
+        status = gtopo_hello(&agent->stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, cancel, error);
+    if (status)
+        gtopo_agent_end(agent, 0);
+    return status;
+}
+
+void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns)
+{
+    uint64_t deadline_ns = gtopo_clock_ns() + grace_ns;
+    const struct timespec nap = {0, 1000000};
+
+    if (!agent->pid)
+        return;
+    gtopo_message_send(&agent->stream, json_pack("{ss}", "type", "bye"), deadline_ns, NULL);
+    close(agent->stream.input_fd);
+    while (waitpid(agent->pid, NULL, WNOHANG) == 0) {
+        if (gtopo_clock_ns() >= deadline_ns)
+            kill(agent->pid, SIGKILL);
+        nanosleep(&nap, NULL);
+    }
+    memset(agent, 0, sizeof *agent);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All memories. To add one: a file beside this one, and a line in the table. */
+#include "bench/memory.h"
+#include <string.h>
+
+static const struct gtopo_memory *const memories[] = {
+    &gtopo_memory_host,
+};
+
+int gtopo_memory_find(const char *name, const struct gtopo_memory **memory, struct gtopo_error *error)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof memories / sizeof *memories; i++)
+        if (!strcmp(memories[i]->name, name)) {
+            *memory = memories[i];
+            return 0;
+        }
+    return gtopo_fail(error, GTOPO_EUSAGE, "\"host\" is always there", "there is no memory \"%.40s\"", name);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which probes a campaign runs, in which order. */
+#ifndef GTOPO_BENCH_PLAN_H
+#define GTOPO_BENCH_PLAN_H
+
+#include <stddef.h>
+#include <gputopo/campaign.h>
+
+/* One side of a planned probe. Texts belong to the map or are constant. */
+struct gtopo_plan_end {
+    struct gtopo_end end;
+    const char *device;
+    uint32_t port;
+    int numa; /* where its memory is and its agent runs */
+};
+
+struct gtopo_plan_probe {
+    struct gtopo_plan_end from, to;
+    const char *transport; /* "verbs", "ofi" */
+    const char *name;      /* as people see it: "verbs", "ofi:tcp" */
+    const char *fallback;  /* what was wanted and why it is not this, or NULL */
+    uint32_t metric;
+};
+
+struct gtopo_plan {
+    struct gtopo_plan_probe *probes;
+    size_t count, capacity;
+};
+
+/*
+ * Every active RDMA port in loopback and each pair of them; where there is none, the memory of the host through
+ * libfabric. O(ports²). Errors: GTOPO_EMISSING when there is nothing to measure, GTOPO_ELINKDOWN when the only port
+ * asked for has no link, GTOPO_EUSAGE, GTOPO_ENOMEM.
+ */
+int gtopo_plan_local(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                     struct gtopo_plan *plan, struct gtopo_error *error);
+/* The same through libfabric whatever ports there are; `fallback` says why, or NULL. */
+int gtopo_plan_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, const char *fallback,
+                      struct gtopo_plan *plan, struct gtopo_error *error);
+void gtopo_plan_clear(struct gtopo_plan *plan);
+
+#endif

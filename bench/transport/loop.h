@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the loops of transports have in common: a deadline that costs nothing, and samples from arrivals. */
+#ifndef GTOPO_BENCH_TRANSPORT_LOOP_H
+#define GTOPO_BENCH_TRANSPORT_LOOP_H
+
+#include <sched.h>
+#include <stdint.h>
+#include "bench/clock.h"
+#include "bench/transport.h"
+
+/* A wait that polls. The clock is looked at once in so many empty polls. */
+#define GTOPO_POLLS_A_LOOK 1024
+
+struct gtopo_wait {
+    uint64_t deadline_ns; /* longest time without progress */
+    uint64_t since_ns;    /* of the first look since the last progress; 0 before */
+    uint32_t polls;
+    int yield; /* the other end can only run when we do not */
+};
+
+static inline void gtopo_wait_init(struct gtopo_wait *wait, uint64_t deadline_ns)
+{
+    cpu_set_t allowed;
+
+    *wait = (struct gtopo_wait){.deadline_ns = deadline_ns};
+    /* fails where the kernel knows more than 1024 processors: no need to yield there */
+    if (!sched_getaffinity(0, sizeof allowed, &allowed))
+        wait->yield = CPU_COUNT(&allowed) == 1;
+}
+
+static inline void gtopo_wait_progress(struct gtopo_wait *wait)
+{
+    wait->since_ns = 0;
+    wait->polls = 0;
+}
+
+/* After an empty poll: 1 when the deadline has passed. */
+static inline int gtopo_wait_expired(struct gtopo_wait *wait)
+{
+    uint64_t now_ns;
+
+    if (wait->yield)
+        sched_yield();
+    else if (++wait->polls % GTOPO_POLLS_A_LOOK)
+        return 0;
+    now_ns = gtopo_clock_ns();
+    if (!wait->since_ns)
+        wait->since_ns = now_ns;
+    return now_ns - wait->since_ns > wait->deadline_ns;
+}
+
+/* Turns arrivals into samples of a batch each (see struct gtopo_run). */
+struct gtopo_meter {
+    const struct gtopo_run *run;
+    uint64_t since_ns; /* when the messages that make the next sample began to arrive; 0 before the first arrival */
+    uint64_t messages; /* of them, arrived */
+};
+
+/* So many messages arrived since the last call. Non-zero ends the run. */
+static inline int gtopo_meter_add(struct gtopo_meter *meter, uint64_t messages, uint64_t now_ns)
+{
+    double message_ns;
+
+    if (!meter->since_ns) { /* how long the first took is not known: the pipe was filling */
+        meter->since_ns = now_ns;
+        return 0;
+    }
+    meter->messages += messages;
+    if (meter->messages < meter->run->batch || now_ns == meter->since_ns)
+        return 0;
+    message_ns = (double)(now_ns - meter->since_ns) / (double)meter->messages;
+    for (; meter->messages >= meter->run->batch; meter->messages -= meter->run->batch)
+        if (meter->run->sample(meter->run->context, message_ns * (double)meter->run->batch))
+            return 1;
+    meter->since_ns = now_ns - (uint64_t)(message_ns * (double)meter->messages);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All transports. To add one: a file beside this one, and a line in the table. */
+#include "bench/transport.h"
+#include "bench/module.h"
+#include <stdio.h>
+#include <string.h>
+
+/* A module that is built into the library is called, another is loaded, and one that configure left out is neither. */
+#ifdef GTOPO_STATIC_MODULES
+#define MODULE(name) NULL, gtopo_module_transport_##name
+#else
+#define MODULE(name) "gtopo_module_transport_" #name, NULL
+#endif
+#define NOT_BUILT NULL, NULL
+
+#ifdef GTOPO_HAVE_VERBS
+GTOPO_MODULE_TRANSPORT(verbs);
+#define VERBS MODULE(verbs)
+#else
+#define VERBS NOT_BUILT
+#endif
+#ifdef GTOPO_HAVE_OFI
+GTOPO_MODULE_TRANSPORT(ofi);
+#define OFI MODULE(ofi)
+#else
+#define OFI NOT_BUILT
+#endif
+
+static const struct entry {
+    const char *name;
+    const char *needs; /* library and where it comes from, for people */
+    const char *symbol;
+    gtopo_module_transport_function *linked;
+} entries[] = {
+    {"verbs", "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)", VERBS},
+    {"ofi", "libfabric (Debian: libfabric1; Red Hat: libfabric)", OFI},
+};
+#define ENTRIES (sizeof entries / sizeof *entries)
+
+static int load(const struct entry *entry, gtopo_module_transport_function **function, struct gtopo_error *error)
+{
+    void *address = NULL;
+    int status;
+
+    if (entry->linked) {
+        *function = entry->linked;
+        return 0;
+    }
+    if (!entry->symbol)
+        return gtopo_fail(error, GTOPO_EMISSING, "configure it again where the library's headers are",
+                          "transport %s was left out when gputopo was built; it needs %s", entry->name, entry->needs);
+    status = gtopo_module_load(entry->name, entry->symbol, &address, error);
+    if (status == GTOPO_EMISSING && error)
+        snprintf(error->hint, sizeof error->hint, "transport %s needs %s", entry->name, entry->needs);
+    memcpy(function, &address, sizeof *function); /* C has no cast from an object's address to a function's */
+    return status;
+}
+
+static int unknown(const char *name, struct gtopo_error *error)
+{
+    char known[128] = "";
+    size_t i;
+
+    for (i = 0; i < ENTRIES; i++) {
+        strncat(known, i ? ", " : "known: ", sizeof known - strlen(known) - 1);
+        strncat(known, entries[i].name, sizeof known - strlen(known) - 1);
+    }
+    return gtopo_fail(error, GTOPO_EUSAGE, known, "there is no transport \"%.40s\"", name);
+}
+
+int gtopo_transport_find(const char *name, const struct gtopo_transport **transport, struct gtopo_error *error)
+{
+    gtopo_module_transport_function *function = NULL;
+    size_t i;
+    int status;
+
+    for (i = 0; i < ENTRIES && strcmp(entries[i].name, name); i++)
+        ;
+    if (i == ENTRIES)
+        return unknown(name, error);
+    status = load(&entries[i], &function, error);
+    if (status)
+        return status;
+    *transport = function();
+    if ((*transport)->abi != GTOPO_TRANSPORT_ABI)
+        return gtopo_fail(error, GTOPO_EVERSION, "install gputopo again: library and modules belong together",
+                          "module %s is of another version (%u, not %u)", name, (*transport)->abi,
+                          GTOPO_TRANSPORT_ABI);
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pair of GIDs two ports talk over. Both ends hold both lists and come to the same pair. */
+#ifndef GTOPO_BENCH_TRANSPORT_VERBS_GID_H
+#define GTOPO_BENCH_TRANSPORT_VERBS_GID_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <gputopo/error.h>
+
+#define GTOPO_VERBS_GIDS_MAX 16
+
+/* A line of a GID table as it travels between the ends: fixed layout, little-endian. */
+struct gtopo_verbs_gid {
+    uint8_t raw[16];
+    uint32_t index; /* in the table of its port */
+    uint8_t type;   /* enum ibv_gid_type */
+    uint8_t prefix; /* bits of the GID that name its subnet; 0 when not known */
+    uint8_t reserved[2];
+} __attribute__((packed));
+
+/* The best entries of a port's table, at most GTOPO_VERBS_GIDS_MAX. Errors: GTOPO_EDEVICE. */
+int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, struct gtopo_verbs_gid *gids, size_t *count,
+                          struct gtopo_error *error);
+
+/* Is it an entry that a port could have? */
+int gtopo_verbs_gid_is_valid(const struct gtopo_verbs_gid *gid);
+
+/*
+ * What works (a pair needs one type and one address family) and then what is best: RoCE v2 before v1, routable before
+ * link-local, one subnet before two, IPv4 before IPv6, low indices; what is left is decided by the order (initiator's
+ * GIDs, responder's GIDs). why is a constant text: "RoCE v2: same subnet". Errors: GTOPO_EDEVICE when nothing works.
+ */
+int gtopo_verbs_gids_choose(const struct gtopo_verbs_gid *initiator, size_t initiator_count,
+                            const struct gtopo_verbs_gid *responder, size_t responder_count, size_t chosen[2],
+                            const char **why, struct gtopo_error *error);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * Weighing a map: probes between the devices of this host, run by two agent processes, their results put on the map.
+ */
+#ifndef GPUTOPO_CAMPAIGN_H
+#define GPUTOPO_CAMPAIGN_H
+
+#include <gputopo/map.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum gtopo_event_kind {
+    GTOPO_EVENT_PLANNED,  /**< before the first probe; total is set */
+    GTOPO_EVENT_STARTED,  /**< a probe begins */
+    GTOPO_EVENT_MEASURED, /**< a probe ended well; measurement is its index in the map */
+    GTOPO_EVENT_FAILED,   /**< a probe ended badly; text says why, the finding is in the map */
+    GTOPO_EVENT_WARNING,  /**< text says what */
+};
+
+/** What happened. Pointers are valid during the call only. */
+struct gtopo_event {
+    enum gtopo_event_kind kind;
+    uint32_t done, total;   /**< probes */
+    const char *text;       /**< what is measured, or what went wrong */
+    uint32_t measurement;   /**< index in the map, or GTOPO_NONE */
+    double remaining_s;     /**< estimate of the time left */
+};
+
+struct gtopo_campaign_options {
+    size_t size;
+    /** The program that is started as `PROGRAM agent`; NULL takes the installed gtopo-bench. */
+    const char *agent_program;
+    /** Measure only this port, NIC or numa object; GTOPO_NONE for all. */
+    uint32_t only;
+    /** Only the transport of this name ("verbs", "ofi", "ofi:tcp"), or NULL for the best that works. */
+    const char *transport;
+    /** Bytes a message: for bandwidth (default 65536) and for latency (default 8). */
+    uint64_t bandwidth_message_B;
+    uint64_t latency_message_B;
+    /** Stop a probe when the half-width of the interval is at most this share of the median (default 0.01). */
+    double precision;
+    /** … or when it has measured for this long (default 2 s). */
+    double seconds_per_probe;
+    /** A step of a probe without progress is given up after this long (default 5 s). */
+    double deadline_s;
+    /** Stop everything after this long, keeping what was measured; 0 for no limit. */
+    double total_deadline_s;
+    void (*on_event)(void *context, const struct gtopo_event *event);
+    void *context;
+    struct gtopo_cancel *cancel; /**< or NULL */
+};
+GTOPO_API void gtopo_campaign_options_init(struct gtopo_campaign_options *options);
+
+/**
+ * Measure the (only) host of a sealed map, which is the host that the program runs on: every RDMA port in loopback and
+ * port to port; where there is none, its memory through libfabric. Each agent is bound to the NUMA node of the port it
+ * uses. Measurements, and findings for probes that failed, are added to the map, which comes back sealed.
+ *
+ * Returns 0 when every probe was tried, whatever the results say. Errors: GTOPO_ECANCELLED (with the map holding what
+ * was measured), GTOPO_EMISSING when nothing can be measured, GTOPO_EPEER when no agent can be started, GTOPO_ENOMEM.
+ */
+GTOPO_API int gtopo_campaign_run_local(struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                                       struct gtopo_error *error);
+
+/**
+ * Serve a coordinator over a byte stream until it says bye or closes: the body of `gtopo-bench agent`. The calling
+ * thread is bound to processors as the coordinator asks. Errors: GTOPO_EPROTOCOL, GTOPO_EPEER, GTOPO_EVERSION.
+ */
+GTOPO_API int gtopo_agent_serve(int input_fd, int output_fd, struct gtopo_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * Discovering a host: what fills a map from the machine that the program runs on, or from the record of another.
+ */
+#ifndef GPUTOPO_HOST_H
+#define GPUTOPO_HOST_H
+
+#include <gputopo/map.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gtopo_host_options {
+    size_t size;
+    /** The host's name in the map; NULL takes the machine's, or the file's when another machine is replayed. */
+    const char *name;
+    /** Replay a machine from a directory that holds its /sys and /proc, as hwloc-gather-topology leaves them. */
+    const char *fsroot;
+    /**
+     * Replay a machine's tree from hwloc's XML (version 2). Facts that only sysfs has are then unknown, unless
+     * fsroot is given too.
+     */
+    const char *hwloc_xml;
+};
+GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
+
+/**
+ * Add one host to a map: packages, NUMA nodes, host bridges, PCIe switches, GPUs, NICs with their ports, storage, and
+ * the links between them with their negotiated and capable rates. Needs no privilege; what privilege hides is
+ * unknown. Adds findings for what is visibly wrong (a port down, a tree that the machine hides). The map is left
+ * unsealed. On failure the map may hold part of the host: free it.
+ *
+ * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EMISSING when hwloc cannot read the machine,
+ * GTOPO_EUSAGE for a name that is taken, GTOPO_ENOMEM. Time: hwloc's, plus O(devices log devices).
+ */
+GTOPO_API int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options,
+                                  struct gtopo_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WRITE_HINT "check that the folder exists, is writable and has room"
+
+static int fail_write(const char *path, int number, struct gtopo_error *error)
+{
+    return gtopo_fail(error, GTOPO_EIO, WRITE_HINT, "%s cannot be written: %s", path, strerror(number));
+}
+
+static FILE *open_stream(const char *path, int flags)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
+/* A new file beside `path` under a name nobody can guess; the name is the caller's to free. */
+static FILE *open_temporary(const char *path, char **name)
+{
+    FILE *file = NULL;
+
+    *name = NULL;
+    for (int attempt = 0; !file && attempt < 16; attempt++) {
+        unsigned random;
+
+        free(*name);
+        if (getrandom(&random, sizeof random, 0) != sizeof random || asprintf(name, "%s.%08x.tmp", path, random) < 0) {
+            *name = NULL;
+            return NULL;
+        }
+        file = open_stream(*name, O_EXCL);
+        if (!file && errno != EEXIST)
+            break;
+    }
+    return file;
+}
+
+/* Write, flush to the disk and close. */
+static int fill(FILE *file, const char *path, gtopo_file_producer *produce, const void *context,
+                struct gtopo_error *error)
+{
+    int status = produce(context, file, error);
+
+    if (status == GTOPO_EIO)
+        fail_write(path, errno, error);
+    if (!status && (fflush(file) || (fsync(fileno(file)) && errno != EINVAL && errno != EROFS)))
+        status = fail_write(path, errno, error);
+    if (fclose(file) && !status)
+        status = fail_write(path, errno, error);
+    return status;
+}
+
+static int replace(const char *path, gtopo_file_producer *produce, const void *context, struct gtopo_error *error)
+{
+    char *temporary;
+    FILE *file = open_temporary(path, &temporary);
+    int status;
+
+    if (!file) {
+        status = fail_write(path, errno, error);
+        free(temporary);
+        return status;
+    }
+    status = fill(file, path, produce, context, error);
+    if (!status && rename(temporary, path))
+        status = fail_write(path, errno, error);
+    if (status)
+        unlink(temporary);
+    free(temporary);
+    return status;
+}
+
+int gtopo_file_write(const char *path, gtopo_file_producer *produce, const void *context, struct gtopo_error *error)
+{
+    struct stat target;
+    char *real;
+    FILE *file;
+    int status;
+
+    if (!stat(path, &target) && !S_ISREG(target.st_mode)) {
+        file = open_stream(path, 0);
+        return file ? fill(file, path, produce, context, error) : fail_write(path, errno, error);
+    }
+    real = realpath(path, NULL); /* a symbolic link stays one */
+    status = replace(real ? real : path, produce, context, error);
+    free(real);
+    return status;
+}
+
+int gtopo_file_read(const char *path, size_t limit_B, char **data, size_t *size, struct gtopo_error *error)
+{
+    const char *hint = "check the path and its permissions";
+    FILE *file = fopen(path, "re");
+    char *bytes = NULL;
+    size_t used = 0, room = 0;
+    int status = 0;
+
+    if (!file)
+        return gtopo_fail(error, GTOPO_EIO, hint, "%s cannot be read: %s", path, strerror(errno));
+    while (!status && !feof(file)) {
+        if (used == room) {
+            char *grown = realloc(bytes, room = room ? room * 2 : 65536);
+
+            if (!grown) {
+                status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory while reading %s", path);
+                break;
+            }
+            bytes = grown;
+        }
+        used += fread(bytes + used, 1, room - used, file);
+        if (ferror(file))
+            status = gtopo_fail(error, GTOPO_EIO, hint, "%s cannot be read: %s", path, strerror(errno));
+        else if (used > limit_B)
+            status = gtopo_fail(error, GTOPO_EIO, NULL, "%s is larger than the %zu bytes that are read", path, limit_B);
+    }
+    fclose(file);
+    if (status) {
+        free(bytes);
+        return status;
+    }
+    *data = bytes;
+    *size = used;
+    return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measurements and findings: storing and reading them. Where measurements lie on links is lib/seal.c's. */
+#include "lib/map.h"
+#include <math.h>
+#include <string.h>
+
+static int add_text(struct gtopo_map *map, const char *text, uint32_t *number, struct gtopo_error *error)
+{
+    if (text && !gtopo_text_is_clean(text))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a text is not UTF-8 or holds a control character");
+    if (gtopo_texts_add(&map->texts, text ? text : "", number))
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    return 0;
+}
+
+static const char *text_or_null(const struct gtopo_map *map, uint32_t number)
+{
+    return number ? gtopo_texts_get(&map->texts, number) : NULL;
+}
+
+static int check_end(const struct gtopo_map *map, struct gtopo_end end, struct gtopo_error *error)
+{
+    struct gtopo_object memory, via;
+
+    if (gtopo_map_object(map, end.memory, &memory, error))
+        return GTOPO_EUSAGE;
+    if (memory.kind != GTOPO_NUMA && memory.kind != GTOPO_GPU)
+        return gtopo_fail(error, GTOPO_EUSAGE, "the end of a probe is a numa or a gpu object",
+                          "a %s has no memory to measure", gtopo_object_kind_name(memory.kind));
+    if (end.via == GTOPO_NONE)
+        return 0;
+    if (gtopo_map_object(map, end.via, &via, error))
+        return GTOPO_EUSAGE;
+    if (via.host != memory.host || (via.kind != GTOPO_PORT && via.kind != GTOPO_PACKAGE))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "bytes are moved by a port or a package of the memory's own host");
+    return 0;
+}
+
+static int check_measurement(const struct gtopo_map *map, const struct gtopo_measurement *m,
+                             struct gtopo_error *error)
+{
+    int status = check_end(map, m->from, error);
+
+    if (!status)
+        status = check_end(map, m->to, error);
+    if (status)
+        return status;
+    if (m->provenance >= GTOPO_PROVENANCES || m->metric >= GTOPO_METRICS)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement has an unknown provenance or metric");
+    if (!m->operation || !*m->operation || !m->transport || !*m->transport)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement needs an operation and a transport");
+    if (!(isfinite(m->median) && isfinite(m->low) && isfinite(m->high) && m->low > 0 && m->low <= m->median &&
+          m->median <= m->high))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement needs 0 < low <= median <= high, all finite");
+    if (!m->samples || m->samples > INT64_MAX || m->warmup_samples > INT64_MAX || m->message_B > INT64_MAX)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement's samples or message size are out of range");
+    return 0;
+}
+
+int gtopo_map_add_measurement(struct gtopo_map *map, const struct gtopo_measurement *measurement,
+                              struct gtopo_error *error)
+{
+    struct gtopo_stored_measurement stored = {.value = *measurement};
+    int status = check_measurement(map, measurement, error);
+
+    if (status || (status = add_text(map, measurement->operation, &stored.operation, error)) ||
+        (status = add_text(map, measurement->transport, &stored.transport, error)) ||
+        (status = add_text(map, measurement->method, &stored.method, error)) ||
+        (status = add_text(map, measurement->fallback, &stored.fallback, error)) ||
+        (status = add_text(map, measurement->stopped_by, &stored.stopped_by, error)) ||
+        (status = add_text(map, measurement->tool, &stored.tool, error)))
+        return status;
+    if (gtopo_grow((void **)&map->measurements, &map->measurement_capacity, map->measurement_count + 1,
+                   sizeof *map->measurements))
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    map->sealed = 0;
+    map->measurements[map->measurement_count++] = stored;
+    return 0;
+}
+
+uint32_t gtopo_map_measurement_count(const struct gtopo_map *map)
+{
+    return (uint32_t)map->measurement_count;
+}
+
+int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index, struct gtopo_measurement *measurement,
+                          struct gtopo_error *error)
+{
+    const struct gtopo_stored_measurement *stored;
+
+    if (index >= map->measurement_count)
+        return gtopo_fail(error, GTOPO_ENOTFOUND, NULL, "there is no measurement %u in the map", index);
+    stored = &map->measurements[index];
+    *measurement = stored->value;
+    measurement->operation = text_or_null(map, stored->operation);
+    measurement->transport = text_or_null(map, stored->transport);
+    measurement->method = text_or_null(map, stored->method);
+    measurement->fallback = text_or_null(map, stored->fallback);
+    measurement->stopped_by = text_or_null(map, stored->stopped_by);
+    measurement->tool = text_or_null(map, stored->tool);
+    return 0;
+}
+
+int gtopo_map_add_finding(struct gtopo_map *map, const struct gtopo_finding *finding, struct gtopo_error *error)
+{
+    struct gtopo_stored_finding stored = {.severity = finding->severity, .object = finding->object};
+    struct gtopo_place place;
+    int status;
+
+    if (!finding->rule || !*finding->rule || !finding->text || !*finding->text ||
+        finding->severity >= GTOPO_SEVERITIES)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a finding needs a rule, a severity and a text");
+    if (finding->object != GTOPO_NONE && !gtopo_map_place(map, finding->object, &place))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a finding is on object %u, which is not there",
+                          finding->object);
+    if ((status = add_text(map, finding->rule, &stored.rule, error)) ||
+        (status = add_text(map, finding->text, &stored.text, error)) ||
+        (status = add_text(map, finding->next_step, &stored.next_step, error)))
+        return status;
+    if (gtopo_grow((void **)&map->findings, &map->finding_capacity, map->finding_count + 1, sizeof *map->findings))
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    map->findings[map->finding_count++] = stored;
+    return 0;
+}
+
+uint32_t gtopo_map_finding_count(const struct gtopo_map *map)
+{
+    return (uint32_t)map->finding_count;
+}
+
+int gtopo_map_finding(const struct gtopo_map *map, uint32_t index, struct gtopo_finding *finding,
+                      struct gtopo_error *error)
+{
+    const struct gtopo_stored_finding *stored;
+
+    if (index >= map->finding_count)
+        return gtopo_fail(error, GTOPO_ENOTFOUND, NULL, "there is no finding %u in the map", index);
+    stored = &map->findings[index];
+    finding->rule = text_or_null(map, stored->rule);
+    finding->severity = stored->severity;
+    finding->object = stored->object;
+    finding->text = text_or_null(map, stored->text);
+    finding->next_step = text_or_null(map, stored->next_step);
+    return 0;
+}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The qemu command line of a guest, and the guest's setup script, from the rig."""
+
+import os
+import shlex
+
+from .spec import HostBridge, Nic, Nvme, Switch
+
+BUSES_PER_BRIDGE = 32  # bus numbers set aside for each PCIe host bridge
+NIC_MODELS = {"virtio": "virtio-net-pci", "e1000e": "e1000e"}
+NIC_MODULES = {"virtio": "virtio_net", "e1000e": "e1000e"}
+RDMA_MODULES = ["rdma_rxe", "rdma_ucm", "ib_uverbs"]
+
+
+def mac(rig, guest, nic):
+    return f"52:54:00:00:{rig.guests.index(guest) + 1:02x}:{guest.nics.index(nic) + 1:02x}"
+
+
+def quoted(path):
+    """A path inside a qemu option, where a comma ends the value."""
+    return path.replace(",", ",,")
+
+
+class Cables:
+    """How the NICs of a rig are wired.
+
+    All ends of a cable inside one guest meet in a qemu hub. Between guests the
+    first guest on the cable listens on one unix socket per other guest, so it is
+    the middle of a star; it must be started first, as the rig file's order says.
+    """
+
+    def __init__(self, rig, directory):
+        self.directory = directory
+        self.guests_on = {}  # cable name: guest names
+        for guest in rig.guests:
+            for nic in guest.nics:
+                on = self.guests_on.setdefault(self.cable_of(guest, nic), [])
+                if guest.name not in on:
+                    on.append(guest.name)
+
+    @staticmethod
+    def cable_of(guest, nic):
+        """A NIC without a cable has one of its own (with a '.', which no rig file can name)."""
+        return nic.cable or f"{guest.name}.{nic.name}"
+
+    def socket(self, cable, guest_name):
+        return os.path.join(self.directory, f"{cable}-{guest_name}.socket")
+
+    def listening(self, guest):
+        """The sockets that exist once this guest's qemu runs."""
+        return [self.socket(cable, other) for cable, on in self.guests_on.items()
+                if on[0] == guest.name for other in on[1:]]
+
+    def netdevs(self, guest):
+        """qemu arguments for all cables of a guest."""
+        arguments = []
+        for number, cable in enumerate(dict.fromkeys(self.cable_of(guest, nic) for nic in guest.nics)):
+            ends = [f"net-{nic.name}" for nic in guest.nics if self.cable_of(guest, nic) == cable]
+            streams = self.streams(guest, cable)
+            if len(ends) == len(streams) == 1:  # one to one, as most cables are: a hub would cost a third of the speed
+                arguments += ["-netdev", f"stream,id={ends[0]},{streams[0]}"]
+                continue
+            for index, stream in enumerate(streams):
+                name = f"stream{number}-{index}"
+                arguments += ["-netdev", f"stream,id={name},{stream}",
+                              "-netdev", f"hubport,id=hub-{name},hubid={number},netdev={name}"]
+            for end in ends:
+                arguments += ["-netdev", f"hubport,id={end},hubid={number}"]
+        return arguments
+
+    def streams(self, guest, cable):
+        """This guest's unix sockets to the other guests on the cable."""
+        on = self.guests_on[cable]
+        role, others = ("on", on[1:]) if on[0] == guest.name else ("off", [guest.name])
+        return [f"server={role},addr.type=unix,addr.path={quoted(self.socket(cable, other))}" for other in others]
+
+
+class PciTree:
+    """Places devices: each on a port of its own under the host bridge or switch it names."""
+
+    def __init__(self):
+        self.arguments = []
+        self.kinds = {}  # name of a place: HostBridge or Switch
+        self.ports = 0
+
+    def add_host_bridge(self, bridge):
+        self.kinds[bridge.name] = HostBridge
+        bus = BUSES_PER_BRIDGE * len([k for k in self.kinds.values() if k is HostBridge])
+        self.arguments += ["-device", f"pxb-pcie,id={bridge.name},bus=pcie.0,bus_nr={bus},"
+                                      f"numa_node={bridge.node}"]
+
+    def port_under(self, place):
+        """A new port; returns the bus to put one device on."""
+        if place is None:
+            return "pcie.0"
+        self.ports += 1
+        model = "pcie-root-port" if self.kinds[place] is HostBridge else "xio3130-downstream"
+        port = f"port{self.ports}"
+        self.arguments += ["-device", f"{model},id={port},bus={place},chassis={self.ports},"
+                                      f"slot={self.ports}"]
+        return port
+
+    def add_switch(self, switch):
+        bus = self.port_under(switch.on)
+        self.kinds[switch.name] = Switch
+        self.arguments += ["-device", f"x3130-upstream,id={switch.name},bus={bus}"]
+
+    def add_endpoint(self, device, model):
+        self.arguments += ["-device", f"{model},bus={self.port_under(device.on)}"]
+
+
+def nic_model(rig, guest, nic):
+    model = f"{NIC_MODELS[nic.model]},netdev=net-{nic.name},mac={mac(rig, guest, nic)}"
+    return f"{model},host_mtu={nic.mtu}" if nic.model == "virtio" else model
+
+
+def devices(rig, guest, directory):
+    tree = PciTree()
+    drives = []
+    for device in guest.devices:
+        if isinstance(device, HostBridge):
+            tree.add_host_bridge(device)
+        elif isinstance(device, Switch):
+            tree.add_switch(device)
+        elif isinstance(device, Nic):
+            tree.add_endpoint(device, nic_model(rig, guest, device))
+        elif isinstance(device, Nvme):
+            image = os.path.join(directory, device.name + ".img")
+            with open(image, "wb") as file:
+                file.truncate(device.size << 20)
+            drives += ["-drive", f"if=none,format=raw,id=drive-{device.name},file={quoted(image)}"]
+            tree.add_endpoint(device, f"nvme,drive=drive-{device.name},serial={device.name}")
+    return drives + tree.arguments
+
+
+def processors_and_memory(guest):
+    arguments = ["-smp", f"cpus={guest.cpus},sockets={guest.sockets},"
+                         f"cores={guest.cpus // guest.sockets},threads=1", "-m", f"{guest.memory}M"]
+    if guest.nodes > 1:
+        cpus = guest.cpus // guest.nodes
+        for node in range(guest.nodes):
+            arguments += ["-object", f"memory-backend-ram,id=memory{node},"
+                                     f"size={guest.memory // guest.nodes}M",
+                          "-numa", f"node,nodeid={node},memdev=memory{node},"
+                                   f"cpus={node * cpus}-{(node + 1) * cpus - 1}"]
+    return arguments
+
+
+def shared(tag, path, options):
+    """A 9p share; bus=pcie.0 keeps it out of the rig's own PCIe tree."""
+    return ["-fsdev", f"local,id={tag},path={quoted(path)},security_model=none,multidevs=remap{options}",
+            "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag},bus=pcie.0"]
+
+
+def qemu_arguments(rig, guest, parts, cables, directory):
+    """Arguments for the qemu of one guest; `directory` is the run's share with a folder per guest."""
+    own = os.path.join(directory, guest.name)
+    return ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none",
+            "-accel", "tcg,thread=multi", "-machine", "q35",
+            # The guest takes its time from the cycle counter, which is the host's under TCG. The other
+            # clock, an emulated HPET, is as true but 1 us slower to read: too slow to time messages.
+            "-cpu", "max,+invtsc",
+            *processors_and_memory(guest),
+            "-chardev", f"file,id=console,path={quoted(own)}/console", "-serial", "chardev:console",
+            "-kernel", parts.kernel, "-initrd", parts.initramfs,
+            "-append", f"console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable LAB_GUEST={guest.name}",
+            *cables.netdevs(guest), *devices(rig, guest, own),
+            *shared("host", "/", ",readonly=on"), *shared("lab", directory, "")]
+
+
+def setup_script(rig, guest, modules_dir):
+    """The part of guest/start that depends on the rig; its words are functions there."""
+    modules = {NIC_MODULES[nic.model] for nic in guest.nics}
+    if guest.of_kind(Nvme):
+        modules.add("nvme")
+    lines = [f"modules {shlex.quote(modules_dir)} {' '.join([*sorted(modules), *RDMA_MODULES])} || return"]
+    for nic in guest.nics:
+        lines.append(f"nic {nic.name} {mac(rig, guest, nic)} {nic.mtu} {nic.address or '-'} "
+                     f"{nic.state} {nic.rxe or '-'} || return")
+    lines += [f"bash -c {shlex.quote(command)} || return" for command in guest.setup]
+    return "\n".join(lines) + "\n"
+
+
+def hosts_file(rig):
+    """Lines for /etc/hosts: each guest by its first address."""
+    named = ((guest.name, [nic.address for nic in guest.nics if nic.address]) for guest in rig.guests)
+    return "".join(f"{addresses[0].split('/')[0]} {name}\n" for name, addresses in named if addresses)
