@@ -144,6 +144,7 @@ int gtopo_message_receive(const struct gtopo_stream *stream, uint64_t deadline_n
         *message = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
         if (!json_is_string(json_object_get(*message, "type"))) {
             json_decref(*message);
+            *message = NULL;
             status = gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "%s sent what is not a message", stream->peer);
         }
     }

@@ -226,7 +226,11 @@ static void say_bye(const struct gtopo_stream *stream)
 
 static void come_from_the_future(const struct gtopo_stream *stream)
 {
+    json_t *theirs;
+
     gtopo_message_send(stream, json_pack("{ss, si, ss}", "type", "hello", "protocol", 99, "version", "9"), SOON, NULL);
+    assert_int_equal(gtopo_message_receive(stream, SOON, NULL, &theirs, NULL), 0);
+    json_decref(theirs);
 }
 
 static void vanish(const struct gtopo_stream *stream)
