@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent: one end of each probe, at the word of a coordinator. */
 #include <gputopo/campaign.h>
+#include <gputopo/host.h>
 #include "bench/clock.h"
 #include "bench/probe.h"
 #include "bench/protocol.h"
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SEND_DEADLINE_NS UINT64_C(5000000000)
@@ -36,6 +39,51 @@ static int interrupted(void *context)
     struct pollfd input = {agent->stream.input_fd, POLLIN, 0};
 
     return poll(&input, 1, 0) > 0;
+}
+
+static int keep(void *text, const void *data, size_t size)
+{
+    return fwrite(data, 1, size, text) != size;
+}
+
+/* This host's map as text, which is the caller's to free. */
+static int discover(const char *name, char **text, size_t *size, struct gtopo_error *error)
+{
+    struct gtopo_map *map = gtopo_map_new();
+    struct gtopo_host_options options;
+    FILE *file = open_memstream(text, size);
+    int status = map && file ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+
+    gtopo_host_options_init(&options);
+    options.name = name;
+    if (!status)
+        status = gtopo_host_discover(map, &options, error);
+    if (!status)
+        status = gtopo_map_seal(map, error);
+    if (!status)
+        status = gtopo_map_write(map, keep, file, error);
+    if (file)
+        fclose(file);
+    gtopo_map_free(map);
+    return status;
+}
+
+static int on_discover(struct agent *agent, const json_t *message, struct gtopo_error *error)
+{
+    struct gtopo_error cause;
+    const char *name;
+    char *text = NULL;
+    size_t size;
+    int status = gtopo_message_text(message, "name", &name, error);
+
+    if (status)
+        return status;
+    if (discover(name, &text, &size, &cause))
+        status = reply(agent, gtopo_failure_json(&cause), error);
+    else
+        status = reply(agent, json_pack("{ss, so}", "type", "map", "map", json_loadb(text, size, 0, NULL)), error);
+    free(text);
+    return status;
 }
 
 static int on_prepare(struct agent *agent, const json_t *message, struct gtopo_error *error)
@@ -111,6 +159,8 @@ static int handle(struct agent *agent, const json_t *message, int *ended, struct
 {
     const char *type = gtopo_message_type(message);
 
+    if (!strcmp(type, "discover"))
+        return on_discover(agent, message, error);
     if (!strcmp(type, "prepare"))
         return on_prepare(agent, message, error);
     if (!strcmp(type, "go"))

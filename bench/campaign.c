@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A campaign on this host: the probes of a plan, one after the other, on two agents. */
+/* A campaign: the probes of a plan, one after the other, each on two agents. */
 #include <gputopo/campaign.h>
 #include "bench/clock.h"
+#include "bench/crew.h"
 #include "bench/exchange.h"
 #include "bench/plan.h"
 #include <stdio.h>
@@ -15,7 +16,7 @@ struct campaign {
     struct gtopo_map *map;
     const struct gtopo_campaign_options *options;
     struct gtopo_plan plan;
-    struct gtopo_agent_process initiator, responder;
+    struct gtopo_crew crew;
     uint64_t end_ns; /* of the whole campaign; UINT64_MAX for none */
     char fallback[600];
     size_t done, measured;
@@ -42,8 +43,9 @@ static int check_options(const struct gtopo_map *map, const struct gtopo_campaig
 
     if (options->size != sizeof *options)
         return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_campaign_options_init()", "the options are not initialised");
-    if (gtopo_map_host_count(map) != 1)
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a local campaign measures a map of one host, not of %u",
+    if (!options->launch && gtopo_map_host_count(map) != 1)
+        return gtopo_fail(error, GTOPO_EUSAGE, "say how agents are started with options.launch",
+                          "a campaign without a launch command measures a map of one host, not of %u",
                           gtopo_map_host_count(map));
     if (!options->bandwidth_message_B || options->bandwidth_message_B > GTOPO_MESSAGE_MAX_B ||
         !options->latency_message_B || options->latency_message_B > GTOPO_MESSAGE_MAX_B)
@@ -100,24 +102,6 @@ static int report_failure(struct campaign *c, const struct gtopo_plan_probe *pro
 }
 
 /* ---- one probe ---- */
-
-static int start_agents(struct campaign *c, struct gtopo_error *error)
-{
-    const char *program = c->options->agent_program;
-    int status = 0;
-
-    if (!c->initiator.pid)
-        status = gtopo_agent_start(&c->initiator, program, "the initiator", c->options->cancel, error);
-    if (!status && !c->responder.pid)
-        status = gtopo_agent_start(&c->responder, program, "the responder", c->options->cancel, error);
-    return status;
-}
-
-static void end_agents(struct campaign *c, uint64_t grace_ns)
-{
-    gtopo_agent_end(&c->initiator, grace_ns);
-    gtopo_agent_end(&c->responder, grace_ns);
-}
 
 static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *probe,
                        struct gtopo_probe_spec specs[2])
@@ -184,19 +168,26 @@ static int costs_only_probe(int status)
 
 static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
 {
-    struct gtopo_exchange exchange = {&c->initiator, &c->responder, c->options->cancel, c->end_ns};
+    struct gtopo_exchange exchange = {NULL, NULL, c->options->cancel, c->end_ns};
+    struct gtopo_agent_process *agents[2];
+    const struct gtopo_plan_end *ends[2] = {&probe->from, &probe->to};
     struct gtopo_probe_spec specs[2];
     struct gtopo_outcome outcome = {0};
-    int usable = 0, status = start_agents(c, cause);
+    int usable = 0, status = 0;
 
+    for (int i = 0; !status && i < 2; i++)
+        status = gtopo_crew_member(&c->crew, ends[i]->host, gtopo_map_host_name(c->map, ends[i]->host), i, &agents[i],
+                                   cause);
     if (status)
         return status;
     make_specs(c, probe, specs);
+    exchange.initiator = agents[0];
+    exchange.responder = agents[1];
     status = gtopo_exchange_run(&exchange, specs, &outcome, &usable, cause);
     if (!status)
         status = add_measurement(c, probe, &specs[0], &outcome, cause);
-    if (!usable)
-        end_agents(c, 0);
+    for (int i = 0; !usable && i < 2; i++)
+        gtopo_agent_end(agents[i], 0);
     return status;
 }
 
@@ -277,8 +268,16 @@ static int run_plan(struct campaign *c, struct gtopo_error *error)
     return status;
 }
 
-int gtopo_campaign_run_local(struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                             struct gtopo_error *error)
+/* Without any agent nothing can be measured at all, which is not the failure of a probe. */
+static int try_agent(struct campaign *c, struct gtopo_error *error)
+{
+    struct gtopo_agent_process *agent;
+    uint32_t host = c->plan.probes[0].from.host;
+
+    return gtopo_crew_member(&c->crew, host, gtopo_map_host_name(c->map, host), 0, &agent, error);
+}
+
+int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_error *error)
 {
     struct campaign c = {.map = map, .options = options, .end_ns = UINT64_MAX};
     int status = check_options(map, options, error), sealed;
@@ -286,13 +285,14 @@ int gtopo_campaign_run_local(struct gtopo_map *map, const struct gtopo_campaign_
     if (!status)
         status = gtopo_map_seal(map, error);
     if (!status)
-        status = gtopo_plan_local(map, options, &c.plan, error);
+        status = gtopo_crew_init(&c.crew, options, gtopo_map_host_count(map), error);
+    if (!status)
+        status = gtopo_plan_make(map, options, &c.plan, error);
     if (!status) {
         if (options->total_deadline_s > 0)
             c.end_ns = gtopo_clock_ns() + (uint64_t)(options->total_deadline_s * 1e9);
         tell(&c, GTOPO_EVENT_PLANNED, NULL, GTOPO_NONE);
-        /* Without agents nothing can be measured at all, which is not the failure of a probe. */
-        status = start_agents(&c, error);
+        status = options->launch ? 0 : try_agent(&c, error);
     }
     if (!status)
         status = run_plan(&c, error);
@@ -301,7 +301,8 @@ int gtopo_campaign_run_local(struct gtopo_map *map, const struct gtopo_campaign_
         if (error)
             *error = c.missing;
     }
-    end_agents(&c, AGENT_GRACE_NS);
+    gtopo_crew_dismiss(&c.crew, AGENT_GRACE_NS);
+    gtopo_crew_clear(&c.crew);
     gtopo_plan_clear(&c.plan);
     sealed = gtopo_map_seal(map, status ? NULL : error);
     return status ? status : sealed;

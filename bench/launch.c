@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,9 +28,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
                                     POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
-static int spawn(const char *program, int fd, pid_t *pid)
+static int spawn(char *const *argv, int fd, pid_t *pid)
 {
-    char *const arguments[] = {(char *)program, "agent", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int failure;
@@ -45,32 +45,62 @@ static int spawn(const char *program, int fd, pid_t *pid)
         if (!failure)
             failure = posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
         if (!failure)
-            failure = posix_spawn(pid, program, &actions, &attributes, arguments, environ);
+            failure = posix_spawn(pid, argv[0], &actions, &attributes, argv, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
     return failure;
 }
 
-int gtopo_agent_start(struct gtopo_agent_process *agent, const char *program, const char *name,
+/* Append text to *end, up to `limit`. */
+static void append(char **end, const char *limit, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length && *end < limit; i++)
+        *(*end)++ = text[i];
+}
+
+int gtopo_launch_command(const char *launch, const char *host, char **command, struct gtopo_error *error)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    static const char mark[] = "{host}";
+    size_t length = strlen(host), room = strlen(launch) + 1;
+    char *end;
+
+    if (!length || host[0] == '-' || strspn(host, plain) != length)
+        return gtopo_fail(error, GTOPO_EUSAGE, "letters, digits, dots, hyphens and underscores make a host's name",
+                          "\"%.200s\" cannot be the name of a host to start an agent on", host);
+    for (const char *at = launch; (at = strstr(at, mark)); at++)
+        room += length;
+    *command = end = malloc(room);
+    if (!end)
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    while (*launch) {
+        int is_mark = !strncmp(launch, mark, sizeof mark - 1);
+
+        append(&end, *command + room - 1, is_mark ? host : launch, is_mark ? length : 1);
+        launch += is_mark ? sizeof mark - 1 : 1;
+    }
+    *end = 0;
+    return 0;
+}
+
+int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name,
                       const struct gtopo_cancel *cancel, struct gtopo_error *error)
 {
     int pair[2], failure, status;
 
     memset(agent, 0, sizeof *agent);
-    if (!program)
-        program = GTOPO_BINDIR "/gtopo-bench";
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
         return gtopo_fail(error, GTOPO_ESYSTEM, "raise the limit of open files (ulimit -n)",
                           "no socket for an agent: %s", strerror(errno));
-    failure = spawn(program, pair[1], &agent->pid);
+    failure = spawn(argv, pair[1], &agent->pid);
     close(pair[1]);
     if (failure) {
         close(pair[0]);
         agent->pid = 0;
         return gtopo_fail(error, failure == ENOENT ? GTOPO_EMISSING : GTOPO_ESYSTEM,
                           "install gtopo-bench or name it in the campaign's options", "%s cannot be started: %s",
-                          program, strerror(failure));
+                          argv[0], strerror(failure));
     }
     agent->stream = (struct gtopo_stream){pair[0], pair[0], name};
     status = gtopo_stream_prepare_fd(pair[0], error);
@@ -81,6 +111,15 @@ int gtopo_agent_start(struct gtopo_agent_process *agent, const char *program, co
     return status;
 }
 
+void gtopo_agent_say_bye(struct gtopo_agent_process *agent)
+{
+    if (!agent->pid || agent->stream.input_fd < 0)
+        return;
+    gtopo_message_send(&agent->stream, json_pack("{ss}", "type", "bye"), gtopo_clock_ns(), NULL);
+    close(agent->stream.input_fd);
+    agent->stream.input_fd = agent->stream.output_fd = -1;
+}
+
 void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns)
 {
     uint64_t deadline_ns = gtopo_clock_ns() + grace_ns;
@@ -88,11 +127,10 @@ void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns)
 
     if (!agent->pid)
         return;
-    gtopo_message_send(&agent->stream, json_pack("{ss}", "type", "bye"), deadline_ns, NULL);
-    close(agent->stream.input_fd);
+    gtopo_agent_say_bye(agent);
     while (waitpid(agent->pid, NULL, WNOHANG) == 0) {
         if (gtopo_clock_ns() >= deadline_ns)
-            kill(agent->pid, SIGKILL);
+            kill(-agent->pid, SIGKILL);
         nanosleep(&nap, NULL);
     }
     memset(agent, 0, sizeof *agent);

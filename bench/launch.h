@@ -12,14 +12,20 @@ struct gtopo_agent_process {
 };
 
 /*
- * Start `program agent` with a socket as its standard input and output, in a process group of its own (a terminal's
- * Ctrl-C is for the coordinator to hear), and greet it. NULL takes the installed gtopo-bench. `name` is kept.
+ * Start a command (argv, closed by NULL) with a socket as its standard input and output, in a process group of its own
+ * (a terminal's Ctrl-C is for the coordinator to hear), and greet the agent at the other end. `name` is kept.
  * Errors: GTOPO_EMISSING, GTOPO_ESYSTEM, and gtopo_hello()'s.
  */
-int gtopo_agent_start(struct gtopo_agent_process *agent, const char *program, const char *name,
+int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name,
                       const struct gtopo_cancel *cancel, struct gtopo_error *error);
 
-/* Say bye, wait up to grace_ns, kill what is left by its pid. A zeroed struct is accepted. */
+/* The command line for a host: {host} replaced in a template. *command is the caller's to free. A host's name may
+ * hold letters, digits, dots, hyphens and underscores, since a shell reads it. Errors: GTOPO_EUSAGE, GTOPO_ENOMEM. */
+int gtopo_launch_command(const char *launch, const char *host, char **command, struct gtopo_error *error);
+
+/* Say bye and close the stream. A zeroed struct is accepted, here and below. */
+void gtopo_agent_say_bye(struct gtopo_agent_process *agent);
+/* Say bye if it was not said, wait up to grace_ns, kill what is left: the process group that was started. */
 void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns);
 
 #endif

@@ -28,11 +28,11 @@ static int add(struct gtopo_plan *plan, struct gtopo_plan_probe probe, struct gt
 /* ---- RDMA ports ---- */
 
 /* The NUMA node with this index of the operating system, or the first with processors for GTOPO_NUMA_ANY. */
-static uint32_t find_numa(const struct gtopo_map *map, int os_index)
+static uint32_t find_numa(const struct gtopo_map *map, uint32_t host, int os_index)
 {
     uint32_t first, count;
 
-    gtopo_map_host_objects(map, 0, &first, &count, NULL);
+    gtopo_map_host_objects(map, host, &first, &count, NULL);
     for (uint32_t id = first; id < first + count; id++) {
         struct gtopo_object object;
         const char *cpus = gtopo_map_text(map, id, GTOPO_ATTRIBUTE_CPUS);
@@ -57,11 +57,12 @@ static int end_of_port(const struct gtopo_map *map, uint32_t port, struct gtopo_
     end->device = gtopo_map_text(map, port, GTOPO_ATTRIBUTE_DEVICE);
     end->port = gtopo_map_number(map, port, GTOPO_ATTRIBUTE_VIRTUAL, &numa) && numa ? 1 : object.number;
     end->end.via = port;
+    end->host = object.host;
     end->end.memory = gtopo_map_number(map, object.parent, GTOPO_ATTRIBUTE_NUMA, &numa)
-                          ? find_numa(map, (int)numa)
-                          : find_numa(map, GTOPO_NUMA_ANY);
+                          ? find_numa(map, object.host, (int)numa)
+                          : GTOPO_NONE;
     if (end->end.memory == GTOPO_NONE)
-        end->end.memory = find_numa(map, GTOPO_NUMA_ANY);
+        end->end.memory = find_numa(map, object.host, GTOPO_NUMA_ANY);
     if (end->end.memory == GTOPO_NONE || !end->device)
         return 0;
     gtopo_map_number(map, end->end.memory, GTOPO_ATTRIBUTE_OS_INDEX, &numa);
@@ -76,15 +77,19 @@ static int is_active(const struct gtopo_map *map, uint32_t port)
     return state && !strcmp(state, "active");
 }
 
-/* Every RDMA port that can be used. *down counts those that were asked for and have no link. */
-static int list_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                      struct gtopo_plan_end **ends, size_t *end_count, size_t *down, struct gtopo_error *error)
+/* RDMA ports that can be used, and how many there are that were asked for but have no link. */
+struct ports {
+    struct gtopo_plan_end *ends;
+    size_t count, capacity, down;
+};
+
+/* Append those of a host. */
+static int list_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
+                      struct ports *ports, struct gtopo_error *error)
 {
     uint32_t first, count;
-    size_t capacity = 0;
 
-    *down = 0;
-    gtopo_map_host_objects(map, 0, &first, &count, NULL);
+    gtopo_map_host_objects(map, host, &first, &count, NULL);
     for (uint32_t id = first; id < first + count; id++) {
         struct gtopo_plan_end end;
         struct gtopo_object object;
@@ -95,14 +100,14 @@ static int list_ports(const struct gtopo_map *map, const struct gtopo_campaign_o
             continue;
         is_rdma = gtopo_map_text(map, id, GTOPO_ATTRIBUTE_DEVICE) != NULL;
         if (!is_active(map, id)) {
-            *down += is_rdma || options->only != GTOPO_NONE;
+            ports->down += is_rdma || options->only != GTOPO_NONE;
             continue;
         }
         if (!is_rdma || !end_of_port(map, id, &end))
             continue;
-        if (gtopo_grow((void **)ends, &capacity, *end_count + 1, sizeof **ends))
+        if (gtopo_grow((void **)&ports->ends, &ports->capacity, ports->count + 1, sizeof *ports->ends))
             return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-        (*ends)[(*end_count)++] = end;
+        ports->ends[ports->count++] = end;
     }
     return 0;
 }
@@ -115,18 +120,40 @@ static int same_link_layer(const struct gtopo_map *map, uint32_t a, uint32_t b)
     return x && y && !strcmp(x, y);
 }
 
-static int plan_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                      struct gtopo_plan *plan, size_t *down, struct gtopo_error *error)
+static int add_ports(const struct gtopo_map *map, struct gtopo_plan *plan, const struct gtopo_plan_end *from,
+                     const struct gtopo_plan_end *to, struct gtopo_error *error)
 {
-    struct gtopo_plan_end *ends = NULL;
-    size_t count = 0;
-    int status = list_ports(map, options, &ends, &count, down, error);
+    if (!same_link_layer(map, from->end.via, to->end.via))
+        return 0;
+    return add(plan, (struct gtopo_plan_probe){*from, *to, "verbs", "verbs", NULL, 0}, error);
+}
 
-    for (size_t i = 0; !status && i < count; i++)
-        for (size_t j = i; !status && j < count; j++)
-            if (same_link_layer(map, ends[i].end.via, ends[j].end.via))
-                status = add(plan, (struct gtopo_plan_probe){ends[i], ends[j], "verbs", "verbs", NULL, 0}, error);
-    free(ends);
+/* Ports of two hosts meet when they are on the same place: the same NIC and port numbers. */
+static int same_place(const struct gtopo_map *map, uint32_t a, uint32_t b)
+{
+    struct gtopo_object ports[2], nics[2];
+
+    gtopo_map_object(map, a, &ports[0], NULL);
+    gtopo_map_object(map, b, &ports[1], NULL);
+    gtopo_map_object(map, ports[0].parent, &nics[0], NULL);
+    gtopo_map_object(map, ports[1].parent, &nics[1], NULL);
+    return ports[0].number == ports[1].number && nics[0].number == nics[1].number;
+}
+
+/* Within hosts every pair, between hosts those of the same place; what is within hosts comes first. */
+static int plan_ports(const struct gtopo_map *map, const struct ports *ports, struct gtopo_plan *plan,
+                      struct gtopo_error *error)
+{
+    const struct gtopo_plan_end *ends = ports->ends;
+    int status = 0;
+
+    for (size_t i = 0; !status && i < ports->count; i++)
+        for (size_t j = i; !status && j < ports->count && ends[i].host == ends[j].host; j++)
+            status = add_ports(map, plan, &ends[i], &ends[j], error);
+    for (size_t i = 0; !status && i < ports->count; i++)
+        for (size_t j = i + 1; !status && j < ports->count; j++)
+            if (ends[i].host != ends[j].host && same_place(map, ends[i].end.via, ends[j].end.via))
+                status = add_ports(map, plan, &ends[i], &ends[j], error);
     return status;
 }
 
@@ -145,7 +172,7 @@ static int end_of_numa(const struct gtopo_map *map, uint32_t numa, const char *p
         return 0;
     gtopo_map_object(map, object.parent, &parent, NULL);
     *end = (struct gtopo_plan_end){
-        {numa, parent.kind == GTOPO_PACKAGE ? parent.id : GTOPO_NONE}, provider, 1, (int)index};
+        {numa, parent.kind == GTOPO_PACKAGE ? parent.id : GTOPO_NONE}, provider, 1, (int)index, object.host};
     return 1;
 }
 
@@ -154,34 +181,48 @@ static int wants_provider(const struct gtopo_campaign_options *options, const ch
     return !options->transport || !strcmp(options->transport, "ofi") || !strcmp(options->transport, name);
 }
 
-/* Shared memory between every two NUMA nodes; the kernel's TCP once, within the first. */
-static int plan_numa_pair(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t a,
-                          uint32_t b, const char *fallback, struct gtopo_plan *plan, struct gtopo_error *error)
+static int add_numa_pair(const struct gtopo_map *map, uint32_t a, uint32_t b, const char *name, const char *fallback,
+                         struct gtopo_plan *plan, struct gtopo_error *error)
 {
+    const char *provider = strchr(name, ':') + 1;
     struct gtopo_plan_end from, to;
-    int has_tcp = 0, status = 0;
 
-    for (size_t i = 0; i < plan->count; i++)
-        has_tcp |= !strcmp(plan->probes[i].name, "ofi:tcp");
-    if (wants_provider(options, "ofi:shm") && end_of_numa(map, a, "shm", &from) && end_of_numa(map, b, "shm", &to))
-        status = add(plan, (struct gtopo_plan_probe){from, to, "ofi", "ofi:shm", fallback, 0}, error);
-    if (!status && !has_tcp && wants_provider(options, "ofi:tcp") && end_of_numa(map, a, "tcp", &from) &&
-        end_of_numa(map, b, "tcp", &to))
-        status = add(plan, (struct gtopo_plan_probe){from, to, "ofi", "ofi:tcp", fallback, 0}, error);
+    if (!end_of_numa(map, a, provider, &from) || !end_of_numa(map, b, provider, &to))
+        return 0;
+    return add(plan, (struct gtopo_plan_probe){from, to, "ofi", name, fallback, 0}, error);
+}
+
+/* Shared memory between every two NUMA nodes; the kernel's TCP once, within the first. */
+static int plan_host_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
+                            const char *fallback, struct gtopo_plan *plan, struct gtopo_error *error)
+{
+    uint32_t first, count;
+    int status = 0, has_tcp = !wants_provider(options, "ofi:tcp");
+
+    gtopo_map_host_objects(map, host, &first, &count, NULL);
+    for (uint32_t a = first; !status && a < first + count; a++)
+        for (uint32_t b = a; !status && b < first + count; b++) {
+            size_t before;
+
+            if (!is_selected(map, options, a) || !is_selected(map, options, b))
+                continue;
+            if (wants_provider(options, "ofi:shm"))
+                status = add_numa_pair(map, a, b, "ofi:shm", fallback, plan, error);
+            before = plan->count;
+            if (!status && !has_tcp)
+                status = add_numa_pair(map, a, b, "ofi:tcp", fallback, plan, error);
+            has_tcp |= plan->count > before;
+        }
     return status;
 }
 
 int gtopo_plan_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, const char *fallback,
                       struct gtopo_plan *plan, struct gtopo_error *error)
 {
-    uint32_t first, count;
     int status = 0;
 
-    gtopo_map_host_objects(map, 0, &first, &count, NULL);
-    for (uint32_t a = first; !status && a < first + count; a++)
-        for (uint32_t b = a; !status && b < first + count; b++)
-            if (is_selected(map, options, a) && is_selected(map, options, b))
-                status = plan_numa_pair(map, options, a, b, fallback, plan, error);
+    for (uint32_t host = 0; !status && host < gtopo_map_host_count(map); host++)
+        status = plan_host_memory(map, options, host, fallback, plan, error);
     return status;
 }
 
@@ -208,7 +249,7 @@ static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_ca
         return gtopo_fail(error, down ? GTOPO_ELINKDOWN : GTOPO_EMISSING,
                           down ? "bring one up, or measure the host itself with --transport ofi"
                                : "load the RDMA driver, or measure the host itself with --transport ofi",
-                          down ? "none of this host's RDMA ports has a link" : "this host has no RDMA port to measure");
+                          down ? "no RDMA port has a link" : "there is no RDMA port to measure");
     gtopo_address_format(map, options->only, address);
     if (down)
         return gtopo_fail(error, GTOPO_ELINKDOWN, "check the cable and `ip link set DEVICE up`, then try again",
@@ -217,25 +258,44 @@ static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_ca
                       "there is nothing to measure on %.300s", address);
 }
 
-int gtopo_plan_local(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                     struct gtopo_plan *plan, struct gtopo_error *error)
+/* The hosts without a usable RDMA port, through libfabric. */
+static int plan_rest(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                     const struct ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
+{
+    const char *fallback = options->transport || options->only != GTOPO_NONE ? NULL
+                           : ports->down ? "RDMA was wanted; no RDMA port of this host has a link"
+                                         : "RDMA was wanted; this host has no RDMA port";
+    int status = 0;
+
+    for (uint32_t host = 0; !status && host < gtopo_map_host_count(map); host++) {
+        size_t i = 0;
+
+        while (i < ports->count && ports->ends[i].host != host)
+            i++;
+        if (i == ports->count)
+            status = plan_host_memory(map, options, host, fallback, plan, error);
+    }
+    return status;
+}
+
+int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                    struct gtopo_plan *plan, struct gtopo_error *error)
 {
     int only_verbs = options->transport && !strcmp(options->transport, "verbs");
-    size_t down = 0;
+    struct ports ports = {0};
     int status = check_transport(options, error);
 
-    if (!status && (!options->transport || only_verbs))
-        status = plan_ports(map, options, plan, &down, error);
-    if (!status && !plan->count && !only_verbs)
-        status = gtopo_plan_memory(map, options,
-                                   options->transport || options->only != GTOPO_NONE ? NULL
-                                   : down ? "RDMA was wanted; no RDMA port has a link"
-                                                      : "RDMA was wanted; this host has no RDMA port",
-                                   plan, error);
+    for (uint32_t host = 0; !status && host < gtopo_map_host_count(map) && (!options->transport || only_verbs); host++)
+        status = list_ports(map, options, host, &ports, error);
+    if (!status)
+        status = plan_ports(map, &ports, plan, error);
+    if (!status && !only_verbs)
+        status = plan_rest(map, options, &ports, plan, error);
     if (!status && !plan->count)
-        status = nothing_to_measure(map, options, down, error);
+        status = nothing_to_measure(map, options, ports.down, error);
     if (status)
         gtopo_plan_clear(plan);
+    free(ports.ends);
     return status;
 }
 

@@ -12,6 +12,7 @@ struct gtopo_plan_end {
     const char *device;
     uint32_t port;
     int numa; /* where its memory is and its agent runs */
+    uint32_t host;
 };
 
 struct gtopo_plan_probe {
@@ -28,13 +29,14 @@ struct gtopo_plan {
 };
 
 /*
- * Every active RDMA port in loopback and each pair of them; where there is none, the memory of the host through
- * libfabric. O(ports²). Errors: GTOPO_EMISSING when there is nothing to measure, GTOPO_ELINKDOWN when the only port
- * asked for has no link, GTOPO_EUSAGE, GTOPO_ENOMEM.
+ * On each host: every active RDMA port in loopback and each pair of them; where there is none, the memory of the host
+ * through libfabric. Then, for each two hosts, the ports of the same place. O(ports² + hosts² · ports). Errors:
+ * GTOPO_EMISSING when there is nothing to measure, GTOPO_ELINKDOWN when all that was asked for has no link,
+ * GTOPO_EUSAGE, GTOPO_ENOMEM.
  */
-int gtopo_plan_local(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                     struct gtopo_plan *plan, struct gtopo_error *error);
-/* The same through libfabric whatever ports there are; `fallback` says why, or NULL. */
+int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                    struct gtopo_plan *plan, struct gtopo_error *error);
+/* Only the memory of each host through libfabric; `fallback` says why and is kept, or is NULL. */
 int gtopo_plan_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, const char *fallback,
                       struct gtopo_plan *plan, struct gtopo_error *error);
 void gtopo_plan_clear(struct gtopo_plan *plan);

@@ -5,6 +5,7 @@
  *
  *   coordinator             agent
  *   hello                   hello                 protocol and library version; a mismatch ends it
+ *   discover (a name)       map | failed          the host's map, under that name
  *   prepare                 prepared | failed     memory and endpoint are there; carries the endpoint's address
  *   go      (the peer's     connected | failed    the responder serves from here on
  *            address)       result | failed       the initiator runs, then answers

@@ -53,7 +53,7 @@ const char *gtopo_attribute_key(enum gtopo_attribute attribute)
 
 enum gtopo_value_type gtopo_attribute_type(enum gtopo_attribute attribute)
 {
-    return attributes[attribute].type;
+    return (unsigned)attribute < GTOPO_ATTRIBUTES ? attributes[attribute].type : GTOPO_VALUE_NUMBER;
 }
 
 int gtopo_attribute_is_identity(enum gtopo_attribute attribute)
@@ -189,17 +189,22 @@ int gtopo_map_set_gids(struct gtopo_map *map, uint32_t id, const struct gtopo_gi
                        struct gtopo_error *error)
 {
     struct gtopo_value value = {.attribute = GTOPO_ATTRIBUTE_GIDS};
+    /* The table may be one of the map, and would move with it. */
+    int inside = map->gids && gids >= map->gids && gids < map->gids + map->gid_count;
+    ptrdiff_t first = inside ? gids - map->gids : 0;
 
     for (size_t i = 0; i < count; i++)
         if (gids[i].type > GTOPO_GID_ROCE_V2)
             return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a GID has the unknown type %u", gids[i].type);
-    if (count > UINT16_MAX ||
+    if (count > UINT16_MAX)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a port has at most 65535 GIDs, not %zu", count);
+    if (map->gid_count + count >= UINT32_MAX ||
         gtopo_grow((void **)&map->gids, &map->gid_capacity, map->gid_count + count, sizeof *map->gids))
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     value.gids.first = (uint32_t)map->gid_count;
     value.gids.count = (uint32_t)count;
     if (count)
-        memcpy(map->gids + map->gid_count, gids, count * sizeof *gids);
+        memcpy(map->gids + map->gid_count, inside ? map->gids + first : gids, count * sizeof *gids);
     map->gid_count += count;
     return set(map, id, value, error);
 }

@@ -142,6 +142,10 @@ uint32_t gtopo_local_find(const struct gtopo_shape *shape, const char *name, siz
 int gtopo_shape_fingerprint(const struct gtopo_map *map, struct gtopo_shape *shape);
 void gtopo_shape_clear(struct gtopo_shape *shape);
 
+/* As gtopo_path_find(), over network links only. */
+int gtopo_path_find_outside(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
+                            struct gtopo_error *error);
+
 /* The range of cable ends at a port or switch. */
 size_t gtopo_map_cables_of(const struct gtopo_map *map, uint32_t object, const struct gtopo_cable_end **first);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paths. The class of a path depends on how it was walked (the second PCIe switch makes a PXB of a PIX), so the search
- * runs over states: an object, the class so far, and whether a port was the last step. Two exact passes:
+ * runs over states: an object, the class so far, and whether the walk has come into a host by a port. A step never
+ * lowers either, and more is never allowed after a higher one, so the best walk visits no object twice. Two exact
+ * passes:
  *   1. the widest way to every state (Dijkstra with the bottleneck as length); the lowest class at the target wins,
  *   2. the fewest hops among the ways as wide as that (breadth-first).
  * O(S + T log T) for S states and T steps between them; states and steps are those of the graph times a constant.
@@ -10,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A state's number: (object · CLASSES + class) · 2 + came from a port. */
+/* A state's number: (object · CLASSES + class) · 2 + came in by a port. */
 #define STATES_PER_NODE ((size_t)GTOPO_PATH_NONE * 2)
 
 /* The objects that a search may touch: those of one or two hosts, then all switches. */
@@ -29,6 +31,8 @@ struct step {
 
 struct search {
     struct field field;
+    uint32_t from_kind, to; /* kind of the first object, and the last object */
+    int outside;            /* only over the network */
     size_t state_count;
     uint64_t *width;  /* widest way found to each state; 0 for none */
     uint32_t *came_by; /* link of the last step */
@@ -89,18 +93,18 @@ static unsigned kind_of(const struct gtopo_map *map, uint32_t object)
     return o.kind;
 }
 
-/* May traffic that is not for this object pass through it, in by one link and out by another? */
-static int may_pass(unsigned kind, int came_by_port, unsigned out)
+/*
+ * May the walk in this state go on, from an object of this kind over a link of this kind? A GPU and storage are ends only.
+ * No host forwards from port to port: what came in by one leaves by none, but that the ports of a host have a way
+ * between each other inside.
+ */
+static int may_leave(const struct search *search, size_t state, unsigned kind, unsigned link, uint32_t other)
 {
-    switch (kind) {
-    case GTOPO_GPU:
-    case GTOPO_STORAGE:
+    if (kind == GTOPO_GPU || kind == GTOPO_STORAGE)
         return 0;
-    case GTOPO_NIC: /* between the host and one port, never from port to port */
-        return !(came_by_port && out == GTOPO_LINK_PORT);
-    default:
-        return 1;
-    }
+    if (kind == GTOPO_NIC && link == GTOPO_LINK_PORT && (state & 1))
+        return other == search->to && state % STATES_PER_NODE / 2 < GTOPO_PATH_NET;
+    return 1;
 }
 
 static unsigned at_least(unsigned path_class, unsigned floor)
@@ -108,28 +112,44 @@ static unsigned at_least(unsigned path_class, unsigned floor)
     return path_class < floor ? floor : path_class;
 }
 
-/* The class after a step over a link of this kind from one object to another (nvidia-smi's legend). */
-static unsigned next_class(unsigned before, unsigned link, unsigned from, unsigned to)
+/* The class before the first step. */
+static unsigned first_class(unsigned kind)
 {
-    unsigned now = before;
+    if (kind == GTOPO_HOST_BRIDGE)
+        return GTOPO_PATH_PHB;
+    return kind == GTOPO_MACHINE ? GTOPO_PATH_UNKNOWN : GTOPO_PATH_SELF;
+}
 
-    if (before == GTOPO_PATH_NET || link == GTOPO_LINK_NETWORK)
-        return GTOPO_PATH_NET; /* what happens inside the far host does not make it another class */
-    if (link == GTOPO_LINK_NVLINK)
-        now = at_least(now, GTOPO_PATH_NVLINK);
-    else if (link == GTOPO_LINK_C2C)
-        now = at_least(now, GTOPO_PATH_C2C);
-    else if (link == GTOPO_LINK_SOCKET)
-        now = at_least(now, GTOPO_PATH_SYS);
-    else if (link == GTOPO_LINK_PCIE && to != GTOPO_HOST_BRIDGE)
-        now = at_least(now, from == GTOPO_PCI_SWITCH && to == GTOPO_PCI_SWITCH ? GTOPO_PATH_PXB : GTOPO_PATH_PIX);
+static unsigned class_of_link(unsigned link, unsigned from, unsigned to)
+{
+    switch (link) {
+    case GTOPO_LINK_NVLINK:
+        return GTOPO_PATH_NVLINK;
+    case GTOPO_LINK_C2C:
+        return GTOPO_PATH_C2C;
+    case GTOPO_LINK_PCIE:
+        return from == GTOPO_PCI_SWITCH && to == GTOPO_PCI_SWITCH ? GTOPO_PATH_PXB : GTOPO_PATH_PIX;
+    case GTOPO_LINK_PLATFORM: /* which processor is known, but no bus */
+        return GTOPO_PATH_NODE;
+    case GTOPO_LINK_SOCKET:
+        return GTOPO_PATH_SYS;
+    case GTOPO_LINK_NETWORK:
+        return GTOPO_PATH_NET;
+    default:
+        return GTOPO_PATH_SELF;
+    }
+}
+
+/* The class after a step over a link of this kind from one object to another (nvidia-smi's legend). */
+static unsigned next_class(const struct search *search, unsigned before, unsigned link, unsigned from, unsigned to)
+{
+    unsigned now = at_least(before, class_of_link(link, from, to));
+
     switch (to) {
     case GTOPO_HOST_BRIDGE:
-        return before == GTOPO_PATH_PHB ? GTOPO_PATH_NODE : at_least(now, GTOPO_PATH_PHB);
-    case GTOPO_PACKAGE:
-        return from == GTOPO_NUMA ? at_least(now, GTOPO_PATH_NODE) : now;
-    case GTOPO_NUMA: /* into a second NUMA node, having left the first */
-        return from == GTOPO_PACKAGE && before >= GTOPO_PATH_NODE ? at_least(now, GTOPO_PATH_SYS) : now;
+        return at_least(now, before >= GTOPO_PATH_PHB ? GTOPO_PATH_NODE : GTOPO_PATH_PHB);
+    case GTOPO_NUMA:
+        return search->from_kind == GTOPO_NUMA ? at_least(now, GTOPO_PATH_SYS) : now;
     case GTOPO_MACHINE:
         return at_least(now, GTOPO_PATH_UNKNOWN);
     default:
@@ -168,11 +188,12 @@ static int each_step(struct search *search, size_t state, step_function *visit)
         gtopo_map_link(field->map, links[i], &link, NULL);
         other = link.ends[link.ends[0] == object];
         other_node = node_of(field, other);
-        if (other_node == SIZE_MAX || (!start && !may_pass(kind, state & 1, link.kind)))
+        if (other_node == SIZE_MAX || (!start && !may_leave(search, state, kind, link.kind, other)) ||
+            (search->outside && link.kind != GTOPO_LINK_NETWORK))
             continue;
-        to = next_class(path_class, link.kind, kind, kind_of(field->map, other));
-        status = visit(search, state,
-                       (struct step){links[i], other_node * STATES_PER_NODE + to * 2 + (link.kind == GTOPO_LINK_PORT)},
+        to = next_class(search, path_class, link.kind, kind, kind_of(field->map, other)) * 2;
+        to |= (state & 1) | (link.kind == GTOPO_LINK_PORT && kind == GTOPO_PORT);
+        status = visit(search, state, (struct step){links[i], other_node * STATES_PER_NODE + to},
                        link.nominal_Bps ? link.nominal_Bps : UINT64_MAX);
     }
     if (links != small)
@@ -330,7 +351,8 @@ static int write_path(const struct search *search, size_t start, size_t target, 
 
 static int search_path(struct search *search, uint32_t from, uint32_t to, struct gtopo_path *path)
 {
-    size_t start = node_of(&search->field, from) * STATES_PER_NODE;
+    size_t start = node_of(&search->field, from) * STATES_PER_NODE +
+                   (from == to ? 0 : first_class(search->from_kind) * 2);
     size_t target;
     int status;
 
@@ -351,10 +373,9 @@ static int search_path(struct search *search, uint32_t from, uint32_t to, struct
     return status ? status : write_path(search, start, target, path);
 }
 
-int gtopo_path_find(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
-                    struct gtopo_error *error)
+static int find(struct search *search, const struct gtopo_map *map, uint32_t from, uint32_t to,
+                struct gtopo_path *path, struct gtopo_error *error)
 {
-    struct search search = {0};
     struct gtopo_object ends[2];
     int status;
 
@@ -368,17 +389,35 @@ int gtopo_path_find(const struct gtopo_map *map, uint32_t from, uint32_t to, str
         status = gtopo_map_object(map, to, &ends[1], error);
     if (status)
         return status;
-    field_init(&search.field, map, ends[0].host, ends[1].host);
-    status = search_path(&search, from, to, path);
-    free(search.width);
-    free(search.came_by);
-    free(search.came_from);
-    free(search.queue);
+    field_init(&search->field, map, ends[0].host, ends[1].host);
+    search->from_kind = ends[0].kind;
+    search->to = to;
+    status = search_path(search, from, to, path);
+    free(search->width);
+    free(search->came_by);
+    free(search->came_from);
+    free(search->queue);
     if (status) {
         gtopo_path_clear(path);
         return gtopo_fail(error, status, NULL, "out of memory while looking for a path");
     }
     return 0;
+}
+
+int gtopo_path_find(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
+                    struct gtopo_error *error)
+{
+    struct search search = {.outside = 0};
+
+    return find(&search, map, from, to, path, error);
+}
+
+int gtopo_path_find_outside(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
+                            struct gtopo_error *error)
+{
+    struct search search = {.outside = 1};
+
+    return find(&search, map, from, to, path, error);
 }
 
 void gtopo_path_clear(struct gtopo_path *path)

@@ -226,10 +226,13 @@ size_t gtopo_map_links_of(const struct gtopo_map *map, uint32_t id, uint32_t *li
 
 /* ---- measurements on links ---- */
 
-static int cross(struct gtopo_map *map, uint32_t from, uint32_t to, uint32_t measurement)
+typedef int path_function(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
+                          struct gtopo_error *error);
+
+static int cross(struct gtopo_map *map, path_function *find, uint32_t from, uint32_t to, uint32_t measurement)
 {
     struct gtopo_path path = {0};
-    int status = gtopo_path_find(map, from, to, &path, NULL);
+    int status = find(map, from, to, &path, NULL);
 
     for (uint32_t i = 0; !status && i < path.hops; i++) {
         status = gtopo_grow((void **)&map->crossings, &map->crossing_capacity, map->crossing_count + 1,
@@ -253,29 +256,25 @@ static int compare_crossings(const void *a, const void *b)
 }
 
 /*
- * The way of a measurement: from memory to what moves it, on to the other mover, and into memory. Between two ports of
- * one host only a cable that the map knows counts: the bytes do not take the host's inside from port to port.
+ * The way of a measurement: from memory to what moves it, on to the other mover, and into memory. Between two ports
+ * only cables that the map knows count: the bytes do not take the inside of a host from port to port.
  */
 static int cross_measurement(struct gtopo_map *map, uint32_t index)
 {
     const struct gtopo_measurement *m = &map->measurements[index].value;
     uint32_t out = m->from.via == GTOPO_NONE ? m->from.memory : m->from.via;
     uint32_t in = m->to.via == GTOPO_NONE ? m->to.memory : m->to.via;
-    struct gtopo_path between = {0};
-    int status = cross(map, m->from.memory, out, index);
+    struct gtopo_object ends[2];
+    path_function *between = gtopo_path_find;
+    int status = cross(map, gtopo_path_find, m->from.memory, out, index);
 
-    if (!status && out != in) {
-        struct gtopo_object end;
-
-        gtopo_map_object(map, out, &end, NULL);
-        status = gtopo_path_find(map, out, in, &between, NULL);
-        if (!status && (end.kind != GTOPO_PORT || between.path_class == GTOPO_PATH_NET))
-            status = cross(map, out, in, index);
-    }
+    gtopo_map_object(map, out, &ends[0], NULL);
+    gtopo_map_object(map, in, &ends[1], NULL);
+    if (ends[0].kind == GTOPO_PORT && ends[1].kind == GTOPO_PORT)
+        between = gtopo_path_find_outside;
     if (!status)
-        status = cross(map, in, m->to.memory, index);
-    gtopo_path_clear(&between);
-    return status;
+        status = cross(map, between, out, in, index);
+    return status ? status : cross(map, gtopo_path_find, in, m->to.memory, index);
 }
 
 static int place_measurements(struct gtopo_map *map)

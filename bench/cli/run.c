@@ -6,11 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ONLY = 256, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE };
+enum { HOSTS = 256, LAUNCH, ONLY, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where the map goes (default gputopo-map.json); - is standard\n"
                             "                             output, and the report then goes to standard error"},
+    {HOSTS, "hosts", "A,B,...", "measure these hosts and between them, not this one"},
+    {LAUNCH, "launch", "COMMAND", "how an agent is started on {host}\n"
+                                  "                             (default: ssh {host} gtopo-bench agent)"},
     {ONLY, "only", "ADDRESS", "measure only this port, NIC or NUMA node"},
     {TRANSPORT, "transport", "NAME", "verbs, ofi, ofi:shm or ofi:tcp (default: the best that works)"},
     {SECONDS, "seconds", "S", "measure a probe for at most this long (default 2)"},
@@ -23,9 +26,13 @@ static const struct cli_option options[] = {
     {0, NULL, NULL, NULL},
 };
 
+#define HOSTS_MAX 1024
+
 struct settings {
     struct gtopo_campaign_options campaign;
     const char *output, *only;
+    const char *hosts[HOSTS_MAX];
+    size_t host_count;
 };
 
 /* What the events need. */
@@ -87,6 +94,17 @@ static void on_event(void *context, const struct gtopo_event *event)
     }
 }
 
+/* Split a list at its commas, in place. */
+static int parse_hosts(struct settings *s, char *list)
+{
+    for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
+        if (s->host_count == HOSTS_MAX)
+            return 0;
+        s->hosts[s->host_count++] = name;
+    }
+    return s->host_count > 0;
+}
+
 static int parse(const struct cli_command *command, int argc, char **argv, struct settings *s)
 {
     struct gtopo_campaign_options *c = &s->campaign;
@@ -97,6 +115,12 @@ static int parse(const struct cli_command *command, int argc, char **argv, struc
         switch (letter) {
         case 'o':
             s->output = optarg;
+            break;
+        case HOSTS:
+            ok = parse_hosts(s, optarg);
+            break;
+        case LAUNCH:
+            c->launch = optarg;
             break;
         case ONLY:
             s->only = optarg;
@@ -128,7 +152,11 @@ static int parse(const struct cli_command *command, int argc, char **argv, struc
             return CLI_USAGE;
         }
     if (!ok)
-        return cli_usage(command, "\"%s\" is not a number in the range of this option", optarg);
+        return cli_usage(command, "\"%s\" is not in the range of its option", optarg);
+    if (c->launch && !s->host_count)
+        return cli_usage(command, "--launch needs --hosts");
+    if (s->host_count && !c->launch)
+        c->launch = "ssh {host} gtopo-bench agent";
     return optind < argc ? cli_usage(command, "unexpected argument \"%s\"", argv[optind]) : CLI_GOOD;
 }
 
@@ -146,29 +174,47 @@ static int check_output(const char *path, struct gtopo_error *error)
     return 0;
 }
 
-static int measure(struct gtopo_map *map, struct settings *s, struct screen *screen, struct gtopo_error *error)
+/* From here on Ctrl-C ends the work early instead of the program. */
+static int catch_signals(struct settings *s, struct gtopo_error *error)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    struct gtopo_address address;
-    int status = 0;
 
-    if (s->only)
-        status = gtopo_address_parse(map, s->only, &address, error);
-    if (status)
-        return status;
-    s->campaign.only = s->only ? address.object : GTOPO_NONE;
     interrupt = gtopo_cancel_new();
     if (!interrupt)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     s->campaign.cancel = interrupt;
-    s->campaign.on_event = on_event;
-    s->campaign.context = screen;
-    status = gtopo_campaign_run_local(map, &s->campaign, error);
+    return 0;
+}
+
+static int discover(struct settings *s, struct gtopo_map **map, struct gtopo_error *error)
+{
+    struct gtopo_host_options host;
+    int status;
+
+    if (!s->host_count) {
+        gtopo_host_options_init(&host);
+        return cli_discover(&host, map, error);
+    }
+    *map = gtopo_map_new();
+    if (!*map)
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    status = gtopo_campaign_gather(*map, s->hosts, s->host_count, &s->campaign, error);
+    return status ? status : gtopo_map_seal(*map, error);
+}
+
+static int measure(struct gtopo_map *map, struct settings *s, struct screen *screen, struct gtopo_error *error)
+{
+    struct gtopo_address address;
+    int status = s->only ? gtopo_address_parse(map, s->only, &address, error) : 0;
+
+    if (status)
+        return status;
+    s->campaign.only = s->only ? address.object : GTOPO_NONE;
+    screen->map = map;
+    status = gtopo_campaign_run(map, &s->campaign, error);
     wipe(screen);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
     return status;
 }
 
@@ -195,7 +241,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct settings s = {.output = "gputopo-map.json"};
     struct screen screen = {.is_terminal = isatty(STDERR_FILENO)};
     char program[4096] = "";
-    struct gtopo_host_options host;
     struct gtopo_map *map = NULL;
     struct gtopo_error error;
     int status;
@@ -207,21 +252,31 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (readlink("/proc/self/exe", program, sizeof program - 1) > 0)
         s.campaign.agent_program = program;
     screen.out = strcmp(s.output, "-") ? stdout : stderr;
-    gtopo_host_options_init(&host);
-    if (check_output(s.output, &error) || cli_discover(&host, &map, &error))
-        return cli_fail(&error);
-    screen.map = map;
-    status = measure(map, &s, &screen, &error);
-    /* A mistake in what was asked for leaves nothing worth writing. */
-    status = status == GTOPO_EUSAGE || status == GTOPO_ENOTFOUND ? cli_fail(&error)
-                                                                 : finish(map, &s, &screen, status, &error);
+    s.campaign.on_event = on_event;
+    s.campaign.context = &screen;
+    status = check_output(s.output, &error);
+    if (!status)
+        status = catch_signals(&s, &error);
+    if (!status)
+        status = discover(&s, &map, &error);
+    if (status)
+        status = cli_fail(&error);
+    else {
+        status = measure(map, &s, &screen, &error);
+        /* A mistake in what was asked for leaves nothing worth writing. */
+        status = status == GTOPO_EUSAGE || status == GTOPO_ENOTFOUND ? cli_fail(&error)
+                                                                     : finish(map, &s, &screen, status, &error);
+    }
     gtopo_map_free(map);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     gtopo_cancel_free(interrupt);
     return status;
 }
 
 const struct cli_command cli_run = {
     "run", "", "Discover this host, measure its links and write the map",
-    "Every RDMA port is measured in loopback and to every other; where there is none, the memory of the host through\n"
-    "libfabric. Ctrl-C stops within a second and keeps what was measured; a second one is immediate.",
+    "On a host, every RDMA port is measured in loopback and to every other; where there is none, the memory of the host\n"
+    "through libfabric. Between hosts, each RDMA port is measured to the one in the same place. Ctrl-C\n"
+    "stops within a second and keeps what was measured; a second one is immediate.",
     options, run};

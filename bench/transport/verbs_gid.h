@@ -10,7 +10,7 @@
 
 #define GTOPO_VERBS_GIDS_MAX 16
 
-/* A line of a GID table as it travels between the ends: fixed layout, little-endian. */
+/* A line of a GID table. It travels between the ends as it is but for the index, which is little-endian then. */
 struct gtopo_verbs_gid {
     uint8_t raw[16];
     uint32_t index; /* in the table of its port */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * Weighing a map: probes between the devices of this host, run by two agent processes, their results put on the map.
+ * Weighing a map: probes within and between hosts, run by two agent processes a host, their results put on the map.
  */
 #ifndef GPUTOPO_CAMPAIGN_H
 #define GPUTOPO_CAMPAIGN_H
@@ -31,8 +31,14 @@ struct gtopo_event {
 
 struct gtopo_campaign_options {
     size_t size;
-    /** The program that is started as `PROGRAM agent`; NULL takes the installed gtopo-bench. */
+    /** The program that is started as `PROGRAM agent` on this host; NULL takes the installed gtopo-bench. */
     const char *agent_program;
+    /**
+     * How to start an agent on each host of the map: a shell command in which {host} stands for the host's name, whose
+     * standard input and output lead to the agent, for example "ssh {host} gtopo-bench agent". NULL: the map's only
+     * host is the one that the program runs on.
+     */
+    const char *launch;
     /** Measure only this port, NIC or numa object; GTOPO_NONE for all. */
     uint32_t only;
     /** Only the transport of this name ("verbs", "ofi", "ofi:tcp"), or NULL for the best that works. */
@@ -55,15 +61,26 @@ struct gtopo_campaign_options {
 GTOPO_API void gtopo_campaign_options_init(struct gtopo_campaign_options *options);
 
 /**
- * Measure the (only) host of a sealed map, which is the host that the program runs on: every RDMA port in loopback and
- * port to port; where there is none, its memory through libfabric. Each agent is bound to the NUMA node of the port it
- * uses. Measurements, and findings for probes that failed, are added to the map, which comes back sealed.
+ * Discover hosts by their names, each through an agent started with options->launch, and add them to a map in this
+ * order. The map is left unsealed. A host that cannot be reached or discovered becomes a finding ("host-missing"), the
+ * rest goes on. Errors: GTOPO_EPEER when no host was left, GTOPO_EUSAGE for a name that cannot be one, GTOPO_ECANCELLED,
+ * GTOPO_ENOMEM.
+ */
+GTOPO_API int gtopo_campaign_gather(struct gtopo_map *map, const char *const *names, size_t count,
+                                    const struct gtopo_campaign_options *options, struct gtopo_error *error);
+
+/**
+ * Measure the hosts of a sealed map. On each host: every RDMA port in loopback and port to port; where there is none, the
+ * host's memory through libfabric. Between two hosts: from each RDMA port to the port of the same place. Each agent is
+ * bound to the NUMA node of the port it uses. Measurements, and findings for probes that failed, are added to the map,
+ * which comes back sealed.
  *
  * Returns 0 when every probe was tried, whatever the results say. Errors: GTOPO_ECANCELLED (with the map holding what
- * was measured), GTOPO_EMISSING when nothing can be measured, GTOPO_EPEER when no agent can be started, GTOPO_ENOMEM.
+ * was measured), GTOPO_EMISSING when nothing can be measured, GTOPO_ELINKDOWN when what was asked for has no link,
+ * GTOPO_EPEER when no agent can be started, GTOPO_EUSAGE, GTOPO_ENOMEM.
  */
-GTOPO_API int gtopo_campaign_run_local(struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                                       struct gtopo_error *error);
+GTOPO_API int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_options *options,
+                                 struct gtopo_error *error);
 
 /**
  * Serve a coordinator over a byte stream until it says bye or closes: the body of `gtopo-bench agent`. The calling

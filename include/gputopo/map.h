@@ -116,6 +116,7 @@ enum gtopo_value_type {
 
 /** The key in files, for example "rate_Bps"; NULL for a value out of range. */
 GTOPO_API const char *gtopo_attribute_key(enum gtopo_attribute attribute);
+/** GTOPO_VALUE_NUMBER for a value out of range. */
 GTOPO_API enum gtopo_value_type gtopo_attribute_type(enum gtopo_attribute attribute);
 
 enum gtopo_gid_type { GTOPO_GID_IB, GTOPO_GID_ROCE_V1, GTOPO_GID_ROCE_V2 };
@@ -175,6 +176,13 @@ GTOPO_API int gtopo_map_add_host(struct gtopo_map *map, const char *name, uint32
  */
 GTOPO_API int gtopo_map_add_host_like(struct gtopo_map *map, const char *name, uint32_t like, uint32_t *host,
                                       struct gtopo_error *error);
+/**
+ * Append the hosts of another map, with what was measured and found on them; @p other is unchanged and must be sealed.
+ * On failure the map may hold some of them. Errors: GTOPO_EUSAGE for a name that is there already or an unsealed map,
+ * GTOPO_ENOMEM. O(hosts + objects).
+ */
+GTOPO_API int gtopo_map_add_hosts_of(struct gtopo_map *map, const struct gtopo_map *other,
+                                     struct gtopo_error *error);
 /** The machine object of a host. */
 GTOPO_API uint32_t gtopo_map_host_machine(const struct gtopo_map *map, uint32_t host);
 
@@ -394,8 +402,8 @@ enum gtopo_path_class {
     GTOPO_PATH_PHB,     /**< through one host bridge */
     GTOPO_PATH_NODE,    /**< between host bridges of one NUMA node */
     GTOPO_PATH_SYS,     /**< between NUMA nodes */
-    GTOPO_PATH_NET,     /**< across the network */
     GTOPO_PATH_UNKNOWN, /**< connected, but the machine hides where */
+    GTOPO_PATH_NET,     /**< across the network */
     GTOPO_PATH_NONE,    /**< not connected */
     GTOPO_PATH_CLASSES
 };
@@ -415,7 +423,8 @@ struct gtopo_path {
 /**
  * The best path between two objects: lowest class, then highest bottleneck, then fewest hops (the rule of NCCL's
  * graph/paths.cc, with nvidia-smi's classes). Links of unknown rate are no bottleneck. Hosts other than those of the
- * two ends carry no traffic. O((V + E) log V) in the objects of the two hosts and the fabric.
+ * two ends carry no traffic, and no host forwards from port to port. The class is the same in both directions.
+ * O((V + E) log V) in the objects of the two hosts and the fabric.
  *
  * With no path the class is GTOPO_PATH_NONE and the return value 0. Release with gtopo_path_clear().
  * Errors: GTOPO_ENOTFOUND, GTOPO_EUSAGE for an unsealed map, GTOPO_ENOMEM.

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/crew.h"
+#include "bench/clock.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gtopo_crew_init(struct gtopo_crew *crew, const struct gtopo_campaign_options *options, size_t host_count,
+                    struct gtopo_error *error)
+{
+    crew->options = options;
+    crew->host_count = host_count;
+    crew->members = calloc(2 * host_count + 1, sizeof *crew->members);
+    return crew->members ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+}
+
+static int start_local(struct gtopo_crew *crew, struct gtopo_crew_member *member, struct gtopo_error *error)
+{
+    const char *program = crew->options->agent_program ? crew->options->agent_program : GTOPO_BINDIR "/gtopo-bench";
+    char *const argv[] = {(char *)program, "agent", NULL};
+
+    return gtopo_agent_start(&member->agent, argv, member->name, crew->options->cancel, error);
+}
+
+static int start_launched(struct gtopo_crew *crew, struct gtopo_crew_member *member, const char *host,
+                          struct gtopo_error *error)
+{
+    char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+    int status = gtopo_launch_command(crew->options->launch, host, &argv[2], error);
+
+    if (!status)
+        status = gtopo_agent_start(&member->agent, argv, member->name, crew->options->cancel, error);
+    free(argv[2]);
+    return status;
+}
+
+int gtopo_crew_member(struct gtopo_crew *crew, uint32_t host, const char *host_name, int which,
+                      struct gtopo_agent_process **agent, struct gtopo_error *error)
+{
+    struct gtopo_crew_member *member = &crew->members[2 * host + (which != 0)];
+    int status = 0;
+
+    if (!member->agent.pid) {
+        snprintf(member->name, sizeof member->name, "%.255s, %s", host_name, which ? "the responder" : "the initiator");
+        status = crew->options->launch ? start_launched(crew, member, host_name, error)
+                                       : start_local(crew, member, error);
+    }
+    *agent = &member->agent;
+    return status;
+}
+
+void gtopo_crew_dismiss(struct gtopo_crew *crew, uint64_t grace_ns)
+{
+    uint64_t end_ns = gtopo_clock_ns() + grace_ns;
+
+    for (size_t i = 0; crew->members && i < 2 * crew->host_count; i++)
+        gtopo_agent_say_bye(&crew->members[i].agent);
+    for (size_t i = 0; crew->members && i < 2 * crew->host_count; i++) {
+        uint64_t now_ns = gtopo_clock_ns();
+
+        gtopo_agent_end(&crew->members[i].agent, end_ns > now_ns ? end_ns - now_ns : 0);
+    }
+}
+
+void gtopo_crew_clear(struct gtopo_crew *crew)
+{
+    free(crew->members);
+    memset(crew, 0, sizeof *crew);
+}
