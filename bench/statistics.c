@@ -227,7 +227,7 @@ static int correlated(const double *values, size_t count)
 
 static void summarise_batches(const double *values, size_t count, struct gtopo_summary *summary)
 {
-    double means[BLOCKS];
+    double means[BLOCKS] = {0};
     size_t blocks = count < BLOCKS ? count : BLOCKS, i, cut;
 
     for (i = 0; i < blocks; i++) { /* lengths differ by one at most */
@@ -252,7 +252,7 @@ static void summarise_batches(const double *values, size_t count, struct gtopo_s
 static size_t find_warmup(const double *values, double *scratch, size_t count, int batches)
 {
     size_t length = (count + BLOCKS - 1) / BLOCKS, blocks = count / length, i, warmup;
-    double levels[BLOCKS], low = INFINITY, high = 0;
+    double levels[BLOCKS] = {0}, low = INFINITY, high = 0;
 
     for (i = 0; i < blocks; i++) {
         levels[i] = batches ? mean(values + i * length, length) : select_median(scratch + i * length, length);

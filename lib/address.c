@@ -34,17 +34,6 @@ static uint32_t parse_number(const char *text, size_t length)
     return number;
 }
 
-static uint32_t find_node(const struct gtopo_shape *shape, unsigned kind, uint32_t parent, uint32_t number)
-{
-    for (uint32_t i = 0; i < shape->node_count; i++) {
-        const struct gtopo_node *node = &shape->nodes[i];
-
-        if (node->kind == kind && node->number == number && (kind != GTOPO_PORT || node->parent == parent))
-            return i;
-    }
-    return GTOPO_NONE;
-}
-
 uint32_t gtopo_local_find(const struct gtopo_shape *shape, const char *name, size_t length)
 {
     const char *colon = memchr(name, ':', length);
@@ -64,13 +53,13 @@ uint32_t gtopo_local_find(const struct gtopo_shape *shape, const char *name, siz
 
         if (kind == GTOPO_PORT || strlen(kind_name) != letters || memcmp(kind_name, name, letters))
             continue;
-        object = find_node(shape, kind, GTOPO_NONE, number);
+        object = gtopo_shape_find(shape, kind, GTOPO_NONE, number);
         if (!colon || object == GTOPO_NONE)
             return object;
         if (kind != GTOPO_NIC)
             return GTOPO_NONE;
         number = parse_number(colon + 1, length - word - 1);
-        return number == UINT32_MAX ? GTOPO_NONE : find_node(shape, GTOPO_PORT, object, number);
+        return number == UINT32_MAX ? GTOPO_NONE : gtopo_shape_find(shape, GTOPO_PORT, object, number);
     }
     return GTOPO_NONE;
 }

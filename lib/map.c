@@ -20,6 +20,7 @@ struct gtopo_map *gtopo_map_new(void)
 void gtopo_shape_clear(struct gtopo_shape *shape)
 {
     free(shape->nodes);
+    free(shape->node_slots);
     free(shape->links);
     free(shape->adjacency.row);
     free(shape->adjacency.links);
@@ -116,9 +117,51 @@ static void give_name(struct gtopo_map *map, uint32_t text, uint32_t object)
 
 /* ---- filling ---- */
 
+/* The slot of a node, or the free one where it would be. Only ports are numbered by their parent. */
+static size_t node_slot(const struct gtopo_shape *shape, const struct gtopo_node *wanted)
+{
+    uint32_t parent = wanted->kind == GTOPO_PORT ? wanted->parent : 0;
+    size_t mask = shape->slot_count - 1;
+    size_t slot = gtopo_hash_number(gtopo_hash_number(wanted->kind, parent), wanted->number) & mask;
+
+    for (; shape->node_slots[slot]; slot = (slot + 1) & mask) {
+        const struct gtopo_node *node = &shape->nodes[shape->node_slots[slot] - 1];
+
+        if (node->kind == wanted->kind && node->number == wanted->number &&
+            (node->kind != GTOPO_PORT || node->parent == parent))
+            break;
+    }
+    return slot;
+}
+
+uint32_t gtopo_shape_find(const struct gtopo_shape *shape, uint32_t kind, uint32_t parent, uint32_t number)
+{
+    struct gtopo_node wanted = {kind, parent, number};
+    uint32_t found = shape->slot_count ? shape->node_slots[node_slot(shape, &wanted)] : 0;
+
+    return found ? found - 1 : GTOPO_NONE;
+}
+
+static int grow_slots(struct gtopo_shape *shape)
+{
+    size_t count = shape->slot_count ? shape->slot_count * 2 : 64;
+    uint32_t *slots = calloc(count, sizeof *slots);
+
+    if (!slots)
+        return GTOPO_ENOMEM;
+    free(shape->node_slots);
+    shape->node_slots = slots;
+    shape->slot_count = count;
+    for (uint32_t i = 0; i < shape->node_count; i++)
+        slots[node_slot(shape, &shape->nodes[i])] = i + 1;
+    return 0;
+}
+
 static int add_node(struct gtopo_shape *shape, struct gtopo_values *identity, struct gtopo_node node)
 {
     if (gtopo_grow((void **)&shape->nodes, &shape->node_capacity, shape->node_count + 1, sizeof *shape->nodes))
+        return GTOPO_ENOMEM;
+    if ((shape->node_count + 1) * 2 > shape->slot_count && grow_slots(shape))
         return GTOPO_ENOMEM;
     if (gtopo_values_add_object(&shape->values))
         return GTOPO_ENOMEM;
@@ -126,7 +169,9 @@ static int add_node(struct gtopo_shape *shape, struct gtopo_values *identity, st
         shape->values.object_count--;
         return GTOPO_ENOMEM;
     }
+    shape->node_slots[node_slot(shape, &node)] = (uint32_t)shape->node_count + 1;
     shape->nodes[shape->node_count++] = node;
+    shape->kind_count[node.kind]++;
     return 0;
 }
 
@@ -206,23 +251,14 @@ uint32_t gtopo_map_host_machine(const struct gtopo_map *map, uint32_t host)
 /* The number of a new object: the next of its kind, or the one asked for if it is a port. */
 static int number_of(const struct gtopo_shape *shape, struct gtopo_node *node, struct gtopo_error *error)
 {
-    uint32_t next = 0;
-
-    if (node->kind == GTOPO_PORT) {
-        if (shape->nodes[node->parent].kind != GTOPO_NIC || node->number < 1 || node->number > UINT16_MAX)
-            return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a port is on a NIC and has a number from 1 to 65535");
-        for (size_t i = shape->node_count; i-- > node->parent;)
-            if (shape->nodes[i].kind == GTOPO_PORT && shape->nodes[i].parent == node->parent &&
-                shape->nodes[i].number == node->number)
-                return gtopo_fail(error, GTOPO_EUSAGE, NULL, "the NIC has a port %u already", node->number);
+    if (node->kind != GTOPO_PORT) {
+        node->number = shape->kind_count[node->kind];
         return 0;
     }
-    for (size_t i = shape->node_count; i-- > 0;)
-        if (shape->nodes[i].kind == node->kind) {
-            next = shape->nodes[i].number + 1;
-            break;
-        }
-    node->number = next;
+    if (shape->nodes[node->parent].kind != GTOPO_NIC || node->number < 1 || node->number > UINT16_MAX)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a port is on a NIC and has a number from 1 to 65535");
+    if (gtopo_shape_find(shape, GTOPO_PORT, node->parent, node->number) != GTOPO_NONE)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "the NIC has a port %u already", node->number);
     return 0;
 }
 

@@ -44,6 +44,9 @@ struct gtopo_adjacency {
 struct gtopo_shape {
     struct gtopo_node *nodes;
     size_t node_count, node_capacity;
+    uint32_t *node_slots; /* nodes + 1 hashed by kind, number and (ports) NIC, with open addressing; 0 is free */
+    size_t slot_count;
+    uint32_t kind_count[GTOPO_OBJECT_KINDS];
     struct gtopo_link *links; /* ends are host-local */
     size_t link_count, link_capacity;
     struct gtopo_values values; /* those not marked identity */
@@ -135,7 +138,9 @@ void gtopo_values_clear(struct gtopo_values *values);
 /* The name of an object in its host: "gpu0", "nic1:2", "machine". Returns text. */
 #define GTOPO_LOCAL_NAME_MAX 64
 const char *gtopo_local_name(const struct gtopo_shape *shape, uint32_t local, char text[GTOPO_LOCAL_NAME_MAX]);
-/* The object of a name in a shape, or GTOPO_NONE. O(objects). */
+/* The node of a kind and number, for a port on its NIC, or GTOPO_NONE. Expected O(1), here and below. */
+uint32_t gtopo_shape_find(const struct gtopo_shape *shape, uint32_t kind, uint32_t parent, uint32_t number);
+/* The object of a name in a shape, or GTOPO_NONE. */
 uint32_t gtopo_local_find(const struct gtopo_shape *shape, const char *name, size_t length);
 
 /* Hash of everything that two hosts of one look share, whatever the order of their objects. 0 or GTOPO_ENOMEM. */

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gtopo-bench on the rigs: the tree and the classes of a machine with two sockets, RDMA probes in one guest and between
+# two beside perftest's, a port that is down. Prints TAP lines and a summary. Exit status 0 all passed, 1 something failed.
+set -u
+lab=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/lab-probes-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+check() { # NAME COMMAND...
+  local name=$1
+  shift
+  if "$@"; then
+    echo "ok $((passed + failed + 1)) - $name"
+    passed=$((passed + 1))
+  else
+    echo "not ok $((passed + failed + 1)) - $name"
+    echo "# failed: $*; status ${status:-}"
+    tail -n 60 "$work/stdout" "$work/stderr" | sed 's/^/# /'
+    failed=$((failed + 1))
+  fi
+}
+
+lab() {
+  "$lab/run" "$@" > "$work/stdout" 2> "$work/stderr"
+  status=$?
+}
+
+status_is() { [ "$status" = "$1" ]; }
+stdout_has() { grep -qE -e "$1" "$work/stdout"; }
+stderr_has() { grep -qE -e "$1" "$work/stderr"; }
+shown() { sed 's/^/# /' "$work/stdout"; }
+# json EXPRESSION: does it hold for the map m on stdout, with its objects o (name -> shape's and host's values)?
+json() {
+  /usr/bin/python3 - "$work/stdout" "$1" << 'END'
+import json, sys
+m = json.load(open(sys.argv[1]))
+shape, host = m["shapes"][0], m["hosts"][0]
+o = {x["name"]: {**x, **host["objects"].get(x["name"], {})} for x in shape["objects"]}
+sys.exit(0 if eval(sys.argv[2]) else 1)
+END
+}
+
+# ---- a machine with two sockets ----
+
+lab pci-two-sockets -- gtopo-bench map -o -
+check "map of two sockets: exit status 0" status_is 0
+check "two packages, two NUMA nodes" json '{"package0", "package1", "numa0", "numa1"} <= set(o)'
+check "one object for each PCIe switch" json 'sum(x["kind"] == "pci-switch" for x in o.values()) == 2'
+check "a NIC and a disk on each switch" json \
+  'all(sorted(x["kind"] for x in o.values() if x["parent"] == s) == ["nic", "storage"] for s in ("pci-switch0", "pci-switch1"))'
+check "each RDMA device is on the NIC of its netdev" json \
+  '{(x["device"], x["netdev"]) for x in o.values() if x["kind"] == "port"} == {("rxe0", "eth0"), ("rxe1", "eth1")}'
+check "each NIC knows its NUMA node" json 'sorted(x["numa"] for x in o.values() if x["kind"] == "nic") == [0, 1]'
+check "ports have GUID, GIDs with types, and state" json \
+  'all(x["guid"] and x["state"] == "active" and {g["type"] for g in x["gids"]} == {"RoCE v2"} for x in o.values() if x["kind"] == "port")'
+
+lab pci-two-sockets -- gtopo-bench show --matrix
+shown
+check "NIC and disk on one switch are PIX" stdout_has '^NIC0 +X +SYS +PIX +SYS'
+check "NICs on different sockets are SYS" stdout_has '^NIC1 +SYS +X +SYS +PIX'
+
+lab pci-two-sockets --deadline 240 -- gtopo-bench run -o - --seconds 1
+check "both ports are measured, alone and to each other" json \
+  'len([x for x in m["measurements"] if x["transport"] == "verbs" and x["verified"]]) == 6'
+
+# ---- RDMA beside perftest ----
+
+lab rdma-one -- "$lab/clock-check"
+shown
+check "the guest's cycle counter tells true time" status_is 0
+lab rdma-one --deadline 240 -- "$lab/compare-perftest" 7
+shown
+check "in one guest, bandwidth and latency agree with perftest's" status_is 0
+
+lab rdma-pair --deadline 300 --on b "$lab/serve-perftest" \
+  --on a "lab-wait serving && $lab/compare-perftest --peer b 3; s=\$?; lab-signal done; exit \$s"
+shown
+check "between two guests both are measured" stdout_has 'pair 3 latency_ns gtopo-bench [0-9.]+ perftest [0-9.]+'
+
+# ---- what goes wrong ----
+
+lab nic-down -- gtopo-bench run -o - --seconds 0.5
+check "a port that is down is found, the rest measured" json \
+  '[f["rule"] for f in m["findings"] if f["severity"] != "note"] == ["port-down"] and len(m["measurements"]) == 2'
+check "exit status 1 for the finding" status_is 1
+lab nic-down -- gtopo-bench run -o no.json --only nic1
+check "a port asked for that is down: exit status 3" status_is 3
+check "the message names it and what to do" stderr_has 'nic1 has no link.*'
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
