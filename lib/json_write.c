@@ -67,7 +67,9 @@ static void close_array(struct writer *w, const char *indent)
 /* Set a key, taking the value. Memory that was short shows when the element is put: it is then NULL. */
 static void set(json_t **object, const char *key, json_t *value)
 {
-    if (*object && json_object_set_new(*object, key, value)) {
+    if (!*object)
+        json_decref(value);
+    else if (json_object_set_new(*object, key, value)) {
         json_decref(*object);
         *object = NULL;
     }
@@ -231,9 +233,11 @@ static json_t *switch_json(const struct gtopo_map *map, uint32_t local)
 /* Whole bytes per second and thousandths of a nanosecond are finer than any clock here. */
 static json_t *quantity(unsigned metric, double value)
 {
-    if (metric == GTOPO_BANDWIDTH_Bps && value >= 1 && value < 9e18)
+    double rounded = value >= 0.001 && value < 1e12 ? round(value * 1000) / 1000 : value;
+
+    if (metric == GTOPO_BANDWIDTH_Bps && rounded >= 1 && rounded < 9e18)
         return json_integer(llround(value));
-    return json_real(value >= 0.001 && value < 1e12 ? round(value * 1000) / 1000 : value);
+    return json_real(rounded);
 }
 
 static json_t *interval(const struct gtopo_measurement *m)

@@ -22,15 +22,15 @@ static int check_end(const struct gtopo_map *map, struct gtopo_end end, struct g
 {
     struct gtopo_object memory, via;
 
-    if (gtopo_map_object(map, end.memory, &memory, error))
-        return GTOPO_EUSAGE;
+    if (gtopo_map_object(map, end.memory, &memory, NULL))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement is on object %u, which is not there", end.memory);
     if (memory.kind != GTOPO_NUMA && memory.kind != GTOPO_GPU)
         return gtopo_fail(error, GTOPO_EUSAGE, "the end of a probe is a numa or a gpu object",
                           "a %s has no memory to measure", gtopo_object_kind_name(memory.kind));
     if (end.via == GTOPO_NONE)
         return 0;
-    if (gtopo_map_object(map, end.via, &via, error))
-        return GTOPO_EUSAGE;
+    if (gtopo_map_object(map, end.via, &via, NULL))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement is through object %u, which is not there", end.via);
     if (via.host != memory.host || (via.kind != GTOPO_PORT && via.kind != GTOPO_PACKAGE))
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "bytes are moved by a port or a package of the memory's own host");
     return 0;
@@ -52,6 +52,8 @@ static int check_measurement(const struct gtopo_map *map, const struct gtopo_mea
     if (!(isfinite(m->median) && isfinite(m->low) && isfinite(m->high) && m->low > 0 && m->low <= m->median &&
           m->median <= m->high))
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement needs 0 < low <= median <= high, all finite");
+    if (m->time_unix_s < 0)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement cannot have ended before 1970");
     if (!m->samples || m->samples > INT64_MAX || m->warmup_samples > INT64_MAX || m->message_B > INT64_MAX)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement's samples or message size are out of range");
     return 0;

@@ -236,27 +236,32 @@ static inline struct gtopo_measurement build_measurement(const struct gtopo_map 
 /* A growing text that a map is written into. */
 struct written {
     char *bytes;
-    size_t size;
+    size_t size, capacity;
 };
 
 static inline int build_take(void *context, const void *data, size_t size)
 {
     struct written *written = context;
-    char *grown = realloc(written->bytes, written->size + size + 1);
 
-    if (!grown)
-        return 1;
-    memcpy(grown + written->size, data, size);
-    written->bytes = grown;
+    if (written->size + size + 1 > written->capacity) {
+        size_t capacity = 2 * (written->size + size + 1);
+        char *grown = realloc(written->bytes, capacity);
+
+        if (!grown)
+            return 1;
+        written->bytes = grown;
+        written->capacity = capacity;
+    }
+    memcpy(written->bytes + written->size, data, size);
     written->size += size;
-    grown[written->size] = 0;
+    written->bytes[written->size] = 0;
     return 0;
 }
 
 /* The map as a file's text, to be freed. */
 static inline char *build_write(const struct gtopo_map *map)
 {
-    struct written written = {NULL, 0};
+    struct written written = {0};
     struct gtopo_error error;
 
     assert_ok(gtopo_map_write(map, build_take, &written, &error));

@@ -78,7 +78,7 @@ static void add_cross_links(struct gtopo_map *map, uint32_t machine, uint32_t la
 
 static void add_random_host(struct gtopo_map *map, const char *name)
 {
-    static const uint32_t kinds[] = {GTOPO_PACKAGE, GTOPO_PACKAGE, GTOPO_NUMA, GTOPO_HOST_BRIDGE, GTOPO_HOST_BRIDGE,
+    static const uint32_t kinds[] = {GTOPO_PACKAGE, GTOPO_PACKAGE, GTOPO_NUMA, GTOPO_NUMA, GTOPO_HOST_BRIDGE, GTOPO_HOST_BRIDGE,
                                      GTOPO_PCI_SWITCH, GTOPO_PCI_SWITCH, GTOPO_GPU, GTOPO_GPU, GTOPO_NIC, GTOPO_NIC,
                                      GTOPO_PORT, GTOPO_PORT, GTOPO_STORAGE, GTOPO_NVSWITCH};
     uint32_t machine = gtopo_map_host_machine(map, build_host(map, name, "")), last = machine;
@@ -184,16 +184,27 @@ static uint64_t rate_of(const struct gtopo_map *map, const struct way *way)
     return lowest;
 }
 
-/* Does any object between the ends carry what it must not? */
+static uint32_t host_of(const struct gtopo_map *map, uint32_t id)
+{
+    struct gtopo_object object;
+
+    assert_ok(gtopo_map_object(map, id, &object, &error));
+    return object.host;
+}
+
+/* Does no object between the ends carry what it must not? */
 static int is_allowed(const struct gtopo_map *map, const struct way *way)
 {
+    uint32_t hosts[2] = {host_of(map, way->objects[0]), host_of(map, way->objects[way->hops])};
     int came_in = 0, network = 0;
 
     for (uint32_t i = 0; i < way->hops; i++) {
-        uint32_t kind = build_kind_of(map, way->objects[i]);
+        uint32_t kind = build_kind_of(map, way->objects[i]), host = host_of(map, way->objects[i]);
         struct gtopo_link link;
 
         assert_ok(gtopo_map_link(map, way->links[i], &link, &error));
+        if (host != GTOPO_NONE && host != hosts[0] && host != hosts[1])
+            return 0;
         if (i && (kind == GTOPO_GPU || kind == GTOPO_STORAGE))
             return 0;
         network |= link.kind == GTOPO_LINK_NETWORK;
@@ -216,20 +227,21 @@ static int is_better(const struct verdict *a, const struct verdict *b)
     return a->hops < b->hops;
 }
 
+/* The switches' places are at the end. */
+static size_t index_of(uint32_t id)
+{
+    return id < GTOPO_FABRIC_BASE ? id : OBJECTS_MAX - 1 - (id - GTOPO_FABRIC_BASE);
+}
+
 /* Walk on from the end of the way; keep the best verdict for every object that is reached. */
 static void walk(const struct gtopo_map *map, struct way *way, struct verdict *best)
 {
     uint32_t here = way->objects[way->hops], links[OBJECTS_MAX];
-    struct verdict verdict;
-    size_t count;
+    struct verdict verdict = {class_of(map, way), way->hops, rate_of(map, way)};
+    size_t count = gtopo_map_links_of(map, here, links, OBJECTS_MAX);
 
-    if (!is_allowed(map, way))
-        goto on; /* as an end it is not allowed; what goes on from it may be no better */
-    verdict = (struct verdict){class_of(map, way), way->hops, rate_of(map, way)};
-    if (is_better(&verdict, &best[here >= GTOPO_FABRIC_BASE ? OBJECTS_MAX - 1 - (here & 7) : here]))
-        best[here >= GTOPO_FABRIC_BASE ? OBJECTS_MAX - 1 - (here & 7) : here] = verdict;
-on:
-    count = gtopo_map_links_of(map, here, links, OBJECTS_MAX);
+    if (is_allowed(map, way) && is_better(&verdict, &best[index_of(here)]))
+        best[index_of(here)] = verdict;
     if (way->hops && (build_kind_of(map, here) == GTOPO_GPU || build_kind_of(map, here) == GTOPO_STORAGE))
         return;
     for (size_t i = 0; i < count; i++) {
@@ -249,15 +261,23 @@ on:
     }
 }
 
-static uint32_t host_of(const struct gtopo_map *map, uint32_t id)
+static void compare(const struct gtopo_map *map, uint32_t from, uint32_t to, const struct verdict *best, unsigned number)
 {
-    struct gtopo_object object;
+    uint64_t expected = best->bottleneck_Bps == UINT64_MAX ? 0 : best->bottleneck_Bps;
+    char a[GTOPO_ADDRESS_MAX], b[GTOPO_ADDRESS_MAX];
+    struct gtopo_path path;
 
-    assert_ok(gtopo_map_object(map, id, &object, &error));
-    return object.host;
+    assert_ok(gtopo_path_find(map, from, to, &path, &error));
+    if (path.path_class != best->path_class || path.bottleneck_Bps != expected ||
+        (path.path_class != GTOPO_PATH_NONE && path.hops != best->hops))
+        fail_msg("map %u, %s to %s: class %s, %llu B/s, %u hops, but there is %s, %llu B/s, %u hops", number,
+                 gtopo_address_format(map, from, a), gtopo_address_format(map, to, b),
+                 gtopo_path_class_name(path.path_class), (unsigned long long)path.bottleneck_Bps, path.hops,
+                 gtopo_path_class_name(best->path_class), (unsigned long long)expected, best->hops);
+    gtopo_path_clear(&path);
 }
 
-static void compare_all_ends(const struct gtopo_map *map, uint32_t from, uint32_t object_count, unsigned map_seed)
+static void compare_all_ends(const struct gtopo_map *map, uint32_t from, uint32_t objects, unsigned number)
 {
     struct verdict best[OBJECTS_MAX];
     struct way way = {.objects = {from}};
@@ -265,20 +285,10 @@ static void compare_all_ends(const struct gtopo_map *map, uint32_t from, uint32_
     for (size_t i = 0; i < OBJECTS_MAX; i++)
         best[i] = (struct verdict){GTOPO_PATH_NONE, UINT32_MAX, 0};
     walk(map, &way, best);
-    for (uint32_t to = 0; to < object_count; to++) {
-        struct gtopo_path path;
-        uint64_t expected = best[to].bottleneck_Bps == UINT64_MAX ? 0 : best[to].bottleneck_Bps;
-        char a[GTOPO_ADDRESS_MAX], b[GTOPO_ADDRESS_MAX];
-
-        assert_ok(gtopo_path_find(map, from, to, &path, &error));
-        if (path.path_class != best[to].path_class || path.bottleneck_Bps != expected ||
-            (path.path_class != GTOPO_PATH_NONE && path.hops != best[to].hops))
-            fail_msg("map %u, %s to %s: class %s, %llu B/s, %u hops, but there is %s, %llu B/s, %u hops", map_seed,
-                     gtopo_address_format(map, from, a), gtopo_address_format(map, to, b),
-                     gtopo_path_class_name(path.path_class), (unsigned long long)path.bottleneck_Bps, path.hops,
-                     gtopo_path_class_name(best[to].path_class), (unsigned long long)expected, best[to].hops);
-        gtopo_path_clear(&path);
-    }
+    for (uint32_t to = 0; to < objects; to++)
+        compare(map, from, to, &best[to], number);
+    for (uint32_t i = 0; i < gtopo_map_switch_count(map); i++)
+        compare(map, from, GTOPO_FABRIC_BASE + i, &best[index_of(GTOPO_FABRIC_BASE + i)], number);
 }
 
 static void the_search_finds_what_trying_everything_finds(void **state)
@@ -297,7 +307,8 @@ static void the_search_finds_what_trying_everything_finds(void **state)
         assert_true(objects < OBJECTS_MAX - 8);
         for (uint32_t from = 0; from < objects; from++)
             compare_all_ends(map, from, objects, i);
-        assert_int_equal(host_of(map, 0), 0);
+        for (uint32_t sw = 0; sw < gtopo_map_switch_count(map); sw++)
+            compare_all_ends(map, GTOPO_FABRIC_BASE + sw, objects, i);
         gtopo_map_free(map);
     }
 }

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Discovering a host: the phases, in their order, and what they have in common. */
+#include "topo/host/host.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    int (*run)(struct gtopo_discovery *d);
+} phases[] = {
+    {"processors", gtopo_discover_processors},
+    {"PCI", gtopo_discover_pci},
+    {"ports", gtopo_discover_ports},
+    {"storage", gtopo_discover_other_storage},
+};
+
+void gtopo_host_options_init(struct gtopo_host_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+}
+
+/* ---- what every phase does ---- */
+
+int gtopo_discovery_add(struct gtopo_discovery *d, enum gtopo_object_kind kind, uint32_t parent, uint32_t number,
+                        uint32_t *id)
+{
+    return gtopo_map_add_object(d->map, kind, parent, number, id, d->error);
+}
+
+int gtopo_discovery_text(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, const char *text)
+{
+    return text && *text ? gtopo_map_set_text(d->map, id, attribute, text, d->error) : 0;
+}
+
+int gtopo_discovery_number(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, uint64_t number)
+{
+    return gtopo_map_set_number(d->map, id, attribute, number, d->error);
+}
+
+int gtopo_discovery_link(struct gtopo_discovery *d, enum gtopo_link_kind kind, uint32_t a, uint32_t b,
+                         uint64_t rate_Bps)
+{
+    struct gtopo_link link = {.kind = kind, .ends = {a, b}, .count = 1, .nominal_Bps = rate_Bps};
+    uint32_t id;
+
+    return gtopo_map_add_link(d->map, &link, &id, d->error);
+}
+
+int gtopo_discovery_find(struct gtopo_discovery *d, const char *rule, enum gtopo_severity severity, uint32_t object,
+                         const char *next_step, const char *format, ...)
+{
+    char text[1024];
+    struct gtopo_finding finding = {rule, severity, object, text, next_step};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return gtopo_map_add_finding(d->map, &finding, d->error);
+}
+
+const char *gtopo_discovery_info(hwloc_obj_t object, const char *name, char text[GTOPO_SYSFS_TEXT])
+{
+    const char *value = object ? hwloc_obj_get_info_by_name(object, name) : NULL;
+
+    if (!value)
+        return NULL;
+    snprintf(text, GTOPO_SYSFS_TEXT, "%s", value + strspn(value, " \t"));
+    for (size_t length = strlen(text); length && (text[length - 1] == ' ' || text[length - 1] == '\t');)
+        text[--length] = 0;
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
+            *c = '?';
+    return *text ? text : NULL;
+}
+
+/* ---- the host ---- */
+
+/* A name for the host: the caller's, the machine's, the record's. What no name may hold becomes a hyphen. */
+static void choose_name(const struct gtopo_discovery *d, const struct gtopo_host_options *options,
+                        char name[GTOPO_SYSFS_TEXT])
+{
+    const char *recorded = gtopo_discovery_info(hwloc_get_root_obj(d->topology), "HostName", name);
+
+    if (options->name)
+        snprintf(name, GTOPO_SYSFS_TEXT, "%s", options->name);
+    else if (!options->fsroot && !options->hwloc_xml && gethostname(name, GTOPO_SYSFS_TEXT - 1))
+        snprintf(name, GTOPO_SYSFS_TEXT, "host");
+    else if (!recorded && (options->fsroot || options->hwloc_xml))
+        snprintf(name, GTOPO_SYSFS_TEXT, "host");
+    name[GTOPO_SYSFS_TEXT - 1] = 0;
+    for (char *c = name; !options->name && *c; c++)
+        if (strchr("/:@", *c))
+            *c = '-';
+}
+
+static int open_sysfs(struct gtopo_discovery *d, const struct gtopo_host_options *options)
+{
+    d->sysfs.fd = -1;
+    if (options->hwloc_xml && !options->fsroot)
+        return 0;
+    return gtopo_sysfs_open(&d->sysfs, options->fsroot ? options->fsroot : "/", d->error);
+}
+
+static int report_hidden(struct gtopo_discovery *d)
+{
+    if (!d->locality_hidden)
+        return 0;
+    return gtopo_discovery_find(d, "locality-hidden", GTOPO_NOTE, d->machine,
+                                "in a virtual machine, ask its provider for the topology; on bare metal, look for a "
+                                "NUMA setting in the firmware",
+                                "the machine does not say which NUMA node its devices are on");
+}
+
+static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *options)
+{
+    char name[GTOPO_SYSFS_TEXT];
+    int status;
+
+    choose_name(d, options, name);
+    status = gtopo_map_add_host(d->map, name, &d->host, d->error);
+    if (status)
+        return status;
+    d->machine = gtopo_map_host_machine(d->map, d->host);
+    for (size_t i = 0; !status && i < sizeof phases / sizeof *phases; i++)
+        status = phases[i].run(d);
+    return status ? status : report_hidden(d);
+}
+
+int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options, struct gtopo_error *error)
+{
+    struct gtopo_discovery d = {.map = map, .error = error};
+    int status;
+
+    if (options->size != sizeof *options)
+        return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_host_options_init()", "the options are not initialised");
+    status = gtopo_load_topology(options, &d.topology, error);
+    if (status)
+        return status;
+    status = open_sysfs(&d, options);
+    if (!status)
+        status = discover(&d, options);
+    gtopo_sysfs_close(&d.sysfs);
+    hwloc_topology_destroy(d.topology);
+    free(d.numas);
+    free(d.nics);
+    free(d.ports);
+    return status;
+}

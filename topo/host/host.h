@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the phases of a host's discovery share. */
+#ifndef GTOPO_TOPO_HOST_HOST_H
+#define GTOPO_TOPO_HOST_HOST_H
+
+#include <hwloc.h>
+#include <gputopo/host.h>
+#include "topo/host/sysfs.h"
+
+#define GTOPO_PCI_ADDRESS_MAX 24
+
+/* A NUMA node of the host. */
+struct gtopo_numa_place {
+    uint32_t id; /* object */
+    unsigned os_index;
+};
+
+/* A NIC that was found on the PCI bus or elsewhere, whose ports are still to be found. */
+struct gtopo_found_nic {
+    uint32_t id;                         /* object */
+    char address[GTOPO_PCI_ADDRESS_MAX]; /* "" when it is on no PCI bus */
+    hwloc_obj_t object;                  /* NULL when hwloc does not know it */
+};
+
+/* A port that is in the map. */
+struct gtopo_found_port {
+    uint32_t id, nic, number;
+    char netdev[GTOPO_SYSFS_TEXT]; /* "" for none */
+};
+
+struct gtopo_discovery {
+    struct gtopo_map *map;
+    hwloc_topology_t topology;
+    struct gtopo_sysfs sysfs;
+    uint32_t host, machine;
+    struct gtopo_numa_place *numas;
+    size_t numa_count, numa_capacity;
+    struct gtopo_found_nic *nics;
+    size_t nic_count, nic_capacity;
+    struct gtopo_found_port *ports;
+    size_t port_count, port_capacity;
+    int locality_hidden; /* a host bridge of which nobody says where it is */
+    struct gtopo_error *error;
+};
+
+/* ---- load.c ---- */
+
+/* hwloc's tree of the machine that the options name. Errors: those of gtopo_host_discover(). */
+int gtopo_load_topology(const struct gtopo_host_options *options, hwloc_topology_t *topology,
+                        struct gtopo_error *error);
+
+/* ---- host.c: what every phase does ---- */
+
+int gtopo_discovery_add(struct gtopo_discovery *d, enum gtopo_object_kind kind, uint32_t parent, uint32_t number,
+                        uint32_t *id);
+/* Set a text, if there is one. */
+int gtopo_discovery_text(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, const char *text);
+int gtopo_discovery_number(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, uint64_t number);
+/* A link of which nothing is known but its kind; rate_Bps may be 0. */
+int gtopo_discovery_link(struct gtopo_discovery *d, enum gtopo_link_kind kind, uint32_t a, uint32_t b,
+                         uint64_t rate_Bps);
+GTOPO_PRINTF(6, 7)
+int gtopo_discovery_find(struct gtopo_discovery *d, const char *rule, enum gtopo_severity severity, uint32_t object,
+                         const char *next_step, const char *format, ...);
+/* An info of hwloc's object, trimmed, or NULL. */
+const char *gtopo_discovery_info(hwloc_obj_t object, const char *name, char text[GTOPO_SYSFS_TEXT]);
+
+/* ---- the phases, in their order ---- */
+
+/* machine.c: packages and NUMA nodes. */
+int gtopo_discover_processors(struct gtopo_discovery *d);
+/* tree.c: host bridges, PCIe switches, and the devices on them. */
+int gtopo_discover_pci(struct gtopo_discovery *d);
+/* nic.c: the ports of the NICs, and NICs that are on no PCI bus. */
+int gtopo_discover_ports(struct gtopo_discovery *d);
+/* storage.c: disks that are on no PCI bus. */
+int gtopo_discover_other_storage(struct gtopo_discovery *d);
+
+/* ---- pci.c ---- */
+
+/* "0000:3b:00.0" of a PCI device or a PCI bridge of hwloc's. */
+void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX]);
+/* The link between `parent` and `child`, from the facts of the device and, if not NULL, of the port above it. */
+int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port);
+/* Model, vendor, ids, address, driver, NUMA node. */
+int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device);
+
+/* ---- storage.c ---- */
+
+/* The disks of a PCI device. */
+int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hwloc's tree: of this machine, of a recorded /sys, or from XML. */
+#include "topo/host/host.h"
+#include "lib/file.h"
+#include "lib/library_file.h"
+#include "lib/text.h"
+#include "topo/host/filter.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define XML_LIMIT_B ((size_t)256 << 20)
+#define REPLAY_DEADLINE_S 30
+
+extern char **environ;
+
+static void set_components(hwloc_topology_t topology)
+{
+    /* What we ask the drivers ourselves, and what only costs time. hwloc ignores names that it does not know. */
+    static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"};
+
+    for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
+        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
+}
+
+/* ---- a recorded /sys, read by the program beside us ---- */
+
+static int spawn_replay(const char *root, pid_t *pid, int *output, struct gtopo_error *error)
+{
+    posix_spawn_file_actions_t actions;
+    char program[4096];
+    char *argv[] = {program, (char *)root, NULL};
+    int pipe_fds[2], failure, status = gtopo_library_file("gputopo-replay", program, sizeof program, error);
+
+    if (status)
+        return status;
+    if (pipe2(pipe_fds, O_CLOEXEC))
+        return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no pipe: %s", strerror(errno));
+    failure = posix_spawn_file_actions_init(&actions);
+    if (!failure) {
+        failure = posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
+        if (!failure)
+            failure = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        if (!failure)
+            failure = posix_spawn(pid, program, &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    close(pipe_fds[1]);
+    if (failure) {
+        close(pipe_fds[0]);
+        return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "%s cannot be started: %s", program, strerror(failure));
+    }
+    *output = pipe_fds[0];
+    return 0;
+}
+
+static int64_t seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* All that the program writes, up to a bound and a deadline. 0 or a status without words. */
+static int drain(int fd, char **data, size_t *size)
+{
+    int64_t deadline_s = seconds_now() + REPLAY_DEADLINE_S;
+    size_t capacity = 0;
+
+    for (;;) {
+        struct pollfd readable = {fd, POLLIN, 0};
+        ssize_t got;
+
+        if (*size > XML_LIMIT_B)
+            return GTOPO_EFORMAT;
+        if (gtopo_grow((void **)data, &capacity, *size + 65536, 1))
+            return GTOPO_ENOMEM;
+        if (seconds_now() >= deadline_s)
+            return GTOPO_ETIMEOUT;
+        if (poll(&readable, 1, 1000) <= 0)
+            continue;
+        got = read(fd, *data + *size, 65535);
+        if (!got)
+            return 0;
+        if (got < 0 && errno != EINTR)
+            return GTOPO_EIO;
+        *size += got > 0 ? (size_t)got : 0;
+    }
+}
+
+static int replay(const char *root, char **xml, size_t *size, struct gtopo_error *error)
+{
+    int output, wait_status = 0, status;
+    pid_t pid;
+
+    status = spawn_replay(root, &pid, &output, error);
+    if (status)
+        return status;
+    status = drain(output, xml, size);
+    close(output);
+    if (status)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+        ;
+    if (status == GTOPO_ENOMEM)
+        return gtopo_fail(error, status, NULL, "out of memory while reading %s", root);
+    if (status || !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) || !*size)
+        return gtopo_fail(error, GTOPO_EFORMAT, "gather the machine again with hwloc-gather-topology",
+                          "%s is not a machine that hwloc can read", root);
+    (*xml)[*size] = 0;
+    return 0;
+}
+
+static int check_root(const char *root, struct gtopo_error *error)
+{
+    const char *hint = "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them";
+    char path[4096];
+    struct stat folder;
+
+    if (stat(root, &folder))
+        return gtopo_fail(error, GTOPO_EIO, hint, "%s cannot be read: %s", root, strerror(errno));
+    snprintf(path, sizeof path, "%s/sys", root);
+    if (!S_ISDIR(folder.st_mode) || access(root, R_OK | X_OK) || access(path, R_OK | X_OK))
+        return gtopo_fail(error, GTOPO_EIO, hint, "%s holds no readable folder sys", root);
+    return 0;
+}
+
+/* ---- XML ---- */
+
+/* hwloc says only "no" to a newer format: look for ourselves. */
+static int check_xml(const char *name, const char *xml, size_t size, struct gtopo_error *error)
+{
+    const char *element = size ? memmem(xml, size < 65536 ? size : 65536, "<topology", 9) : NULL;
+    const char *version = element ? strstr(element, "version=\"") : NULL;
+
+    if (!element)
+        return gtopo_fail(error, GTOPO_EFORMAT, "write one with `lstopo --of xml FILE`", "%s is not hwloc's XML", name);
+    if (version && version < strchr(element, '>') && version[9] > '2' && version[9] <= '9')
+        return gtopo_fail(error, GTOPO_EVERSION,
+                          "export it with `lstopo --export-xml-flags v2`, or use a gputopo built with hwloc 3",
+                          "%s is hwloc XML of version %.3s; hwloc %s, which gputopo runs with, reads version 2", name,
+                          version + 9, HWLOC_VERSION);
+    return 0;
+}
+
+static int set_xml(hwloc_topology_t topology, const char *name, const char *xml, size_t size,
+                   struct gtopo_error *error)
+{
+    int status = check_xml(name, xml, size, error);
+
+    if (!status && hwloc_topology_set_xmlbuffer(topology, xml, (int)size + 1))
+        status = gtopo_fail(error, GTOPO_EFORMAT, "is the file whole? write it again with `lstopo --of xml FILE`",
+                            "hwloc cannot read %s", name);
+    return status;
+}
+
+int gtopo_load_topology(const struct gtopo_host_options *options, hwloc_topology_t *topology,
+                        struct gtopo_error *error)
+{
+    const char *name = options->hwloc_xml ? options->hwloc_xml : options->fsroot;
+    char *xml = NULL;
+    size_t size = 0;
+    int status = options->fsroot ? check_root(options->fsroot, error) : 0;
+
+    if (!status && options->hwloc_xml)
+        status = gtopo_file_read(options->hwloc_xml, XML_LIMIT_B, &xml, &size, error);
+    else if (!status && options->fsroot)
+        status = replay(options->fsroot, &xml, &size, error);
+    if (!status && hwloc_topology_init(topology))
+        status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "hwloc is out of memory");
+    if (status) {
+        free(xml);
+        return status;
+    }
+    set_components(*topology);
+    if (gtopo_topology_filter(*topology))
+        status = gtopo_fail(error, GTOPO_EINTERNAL, NULL, "hwloc refuses what is asked of it");
+    if (!status && name)
+        status = set_xml(*topology, name, xml, size, error);
+    if (!status && hwloc_topology_load(*topology))
+        status = name ? gtopo_fail(error, GTOPO_EFORMAT, "is the file whole? write it again with `lstopo --of xml FILE`",
+                                   "hwloc cannot make a machine of %s", name)
+                      : gtopo_fail(error, GTOPO_EMISSING, "is /sys mounted?", "hwloc cannot read this machine: %s",
+                                   strerror(errno));
+    free(xml);
+    if (status)
+        hwloc_topology_destroy(*topology);
+    return status;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PCI devices: their facts, and the links of PCI Express with their negotiated and capable rates. */
+#include "topo/host/host.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX])
+{
+    const struct hwloc_pcidev_attr_s *pci =
+        object->type == HWLOC_OBJ_BRIDGE ? &object->attr->bridge.upstream.pci : &object->attr->pcidev;
+
+    snprintf(text, GTOPO_PCI_ADDRESS_MAX, "%04x:%02x:%02x.%01x", pci->domain, pci->bus, pci->dev, pci->func);
+}
+
+/* ---- the link ---- */
+
+/* One end's view of a link; 0 for what is not known. */
+struct end {
+    uint32_t width, max_width, speed_MTps, max_speed_MTps;
+};
+
+/* "8.0 GT/s PCIe", "16 GT/s" */
+static uint32_t read_speed(const struct gtopo_sysfs *sysfs, const char *address, const char *file)
+{
+    static const uint32_t known[] = {2500, 5000, 8000, 16000, 32000, 64000};
+    char text[GTOPO_SYSFS_TEXT], *end;
+    double speed;
+
+    if (!gtopo_sysfs_text(sysfs, text, "sys/bus/pci/devices/%s/%s", address, file))
+        return 0;
+    speed = strtod(text, &end);
+    if (end == text || strncmp(end, " GT/s", 5))
+        return 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (speed * 1000 == known[i])
+            return known[i];
+    return 0;
+}
+
+/* Lanes; 0, 63 and 255 stand for "no link" and "not known". */
+static uint32_t read_width(const struct gtopo_sysfs *sysfs, const char *address, const char *file)
+{
+    int64_t width;
+
+    return gtopo_sysfs_number(sysfs, 1, 32, &width, "sys/bus/pci/devices/%s/%s", address, file) ? (uint32_t)width : 0;
+}
+
+static struct end read_end(const struct gtopo_sysfs *sysfs, hwloc_obj_t object)
+{
+    char address[GTOPO_PCI_ADDRESS_MAX];
+    struct end end = {0};
+
+    if (!object)
+        return end;
+    gtopo_pci_address(object, address);
+    end.width = read_width(sysfs, address, "current_link_width");
+    end.max_width = read_width(sysfs, address, "max_link_width");
+    end.speed_MTps = read_speed(sysfs, address, "current_link_speed");
+    end.max_speed_MTps = read_speed(sysfs, address, "max_link_speed");
+    return end;
+}
+
+/*
+ * Bytes per second of a link in one direction after line coding: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s; at 64 GT/s
+ * 236 of the 256 bytes of a FLIT carry packets (PCI Express base specification 6.0, 4.2.3).
+ */
+static uint64_t rate(uint32_t width, uint32_t speed_MTps)
+{
+    uint64_t bits = (uint64_t)width * speed_MTps * 1000000;
+
+    if (speed_MTps <= 5000)
+        return bits / 10;
+    return speed_MTps < 64000 ? bits / 130 * 128 / 8 : bits / 256 * 236 / 8;
+}
+
+static uint32_t known_minimum(uint32_t a, uint32_t b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return a < b ? a : b;
+}
+
+static void names_of(hwloc_obj_t device, hwloc_obj_t port, char text[3 * GTOPO_PCI_ADDRESS_MAX])
+{
+    char address[GTOPO_PCI_ADDRESS_MAX], above[GTOPO_PCI_ADDRESS_MAX] = "";
+
+    gtopo_pci_address(device, address);
+    if (port)
+        gtopo_pci_address(port, above);
+    snprintf(text, 3 * GTOPO_PCI_ADDRESS_MAX, "%s%s%s", address, port ? " below " : "", above);
+}
+
+static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gtopo_link *link, hwloc_obj_t device,
+                      hwloc_obj_t port)
+{
+    struct gtopo_object object;
+    char names[3 * GTOPO_PCI_ADDRESS_MAX];
+    int narrow = link->width && link->width < link->capable_width;
+    int slow = link->speed_MTps && link->speed_MTps < link->capable_speed_MTps;
+    int idle;
+
+    if (!narrow && !slow)
+        return 0;
+    gtopo_map_object(d->map, child, &object, NULL);
+    names_of(device, port, names);
+    /* A GPU lowers its speed when it has nothing to do, never its width. */
+    idle = !narrow && object.kind == GTOPO_GPU;
+    return gtopo_discovery_find(
+        d, "pcie-link-degraded", idle ? GTOPO_NOTE : GTOPO_WARNING, child,
+        idle ? "look again under load: an idle GPU lowers its link speed"
+             : "reseat the card or its riser, then look at the slot's lanes and the firmware's link settings",
+        "the PCIe link of %s runs at x%u and %g GT/s; both ends can do x%u and %g GT/s", names, link->width,
+        link->speed_MTps / 1000.0, link->capable_width, link->capable_speed_MTps / 1000.0);
+}
+
+int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port)
+{
+    struct end below = read_end(&d->sysfs, device), above = read_end(&d->sysfs, port);
+    struct gtopo_link link = {.kind = GTOPO_LINK_PCIE, .ends = {parent, child}, .count = 1};
+    float current_GBps = device->type == HWLOC_OBJ_BRIDGE ? device->attr->bridge.upstream.pci.linkspeed
+                                                          : device->attr->pcidev.linkspeed;
+    uint32_t id;
+    int status;
+
+    link.width = below.width ? below.width : above.width;
+    link.speed_MTps = below.speed_MTps ? below.speed_MTps : above.speed_MTps;
+    link.capable_width = known_minimum(below.max_width, above.max_width);
+    link.capable_speed_MTps = known_minimum(below.max_speed_MTps, above.max_speed_MTps);
+    if (link.width && link.speed_MTps)
+        link.nominal_Bps = rate(link.width, link.speed_MTps);
+    else if (d->sysfs.fd < 0 && current_GBps > 0 && current_GBps < 10000) /* only hwloc's word is there */
+        link.nominal_Bps = (uint64_t)((double)current_GBps * 1e9);
+    if (link.capable_width && link.capable_speed_MTps)
+        link.capable_Bps = rate(link.capable_width, link.capable_speed_MTps);
+    status = gtopo_map_add_link(d->map, &link, &id, d->error);
+    return status ? status : check_link(d, child, &link, device, port);
+}
+
+/* ---- the device ---- */
+
+static int set_driver(struct gtopo_discovery *d, uint32_t id, const char *address)
+{
+    char target[GTOPO_SYSFS_PATH];
+    const char *slash;
+
+    if (!gtopo_sysfs_link(&d->sysfs, target, "sys/bus/pci/devices/%s/driver", address))
+        return 0;
+    slash = strrchr(target, '/');
+    return gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_DRIVER, slash ? slash + 1 : target);
+}
+
+/* The node that the kernel names. It says -1 when firmware does not, which stays unknown. */
+static int set_numa(struct gtopo_discovery *d, uint32_t id, const char *address, hwloc_obj_t device)
+{
+    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(d->topology, device);
+    int64_t numa;
+
+    if (gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
+        return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
+    if (!gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/numa_node", address) && place && place->parent &&
+        place->nodeset && hwloc_bitmap_weight(place->nodeset) == 1)
+        return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)hwloc_bitmap_first(place->nodeset));
+    return gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
+}
+
+int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
+{
+    const struct hwloc_pcidev_attr_s *pci =
+        device->type == HWLOC_OBJ_BRIDGE ? &device->attr->bridge.upstream.pci : &device->attr->pcidev;
+    char address[GTOPO_PCI_ADDRESS_MAX], text[GTOPO_SYSFS_TEXT];
+    int status;
+
+    gtopo_pci_address(device, address);
+    if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, address)) ||
+        (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(device, "PCIVendor", text))) ||
+        (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, gtopo_discovery_info(device, "PCIDevice", text))) ||
+        (status = set_driver(d, id, address)))
+        return status;
+    snprintf(text, sizeof text, "%04x:%04x", pci->vendor_id, pci->device_id);
+    status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ID, text);
+    snprintf(text, sizeof text, "0x%04x", pci->class_id);
+    if (!status)
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
+    return status ? status : set_numa(d, id, address, device);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Disks: one object for the namespaces of an NVMe controller, one for each disk of any other. */
+#include "topo/host/host.h"
+#include <stdio.h>
+#include <string.h>
+
+#define CLASS_NVME 0x0108
+#define SECTOR_B 512
+
+static int is_disk(hwloc_obj_t object)
+{
+    /* Persistent memory is memory, and what can be taken out is no storage of the host. */
+    return object->type == HWLOC_OBJ_OS_DEVICE && object->name &&
+           object->attr->osdev.type == HWLOC_OBJ_OSDEV_BLOCK && strncmp(object->name, "pmem", 4) &&
+           strncmp(object->name, "dax", 3) && strncmp(object->name, "sr", 2) &&
+           !(object->subtype && !strncmp(object->subtype, "Removable", 9));
+}
+
+static int disk_text(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, const char *disk,
+                     const char *file)
+{
+    char text[GTOPO_SYSFS_TEXT];
+
+    if (!gtopo_sysfs_text(&d->sysfs, text, "sys/class/block/%s/%s", disk, file))
+        return 0;
+    return gtopo_discovery_text(d, id, attribute, text);
+}
+
+static int disk_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t disk)
+{
+    const char *name = disk->name;
+    char text[GTOPO_SYSFS_TEXT];
+    int64_t number;
+    int status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_DEVICE, name);
+
+    if (!status && gtopo_discovery_info(disk, "Model", text))
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, text);
+    if (!status && gtopo_discovery_info(disk, "SerialNumber", text))
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_SERIAL, text);
+    if (status || (status = disk_text(d, id, GTOPO_ATTRIBUTE_MODEL, name, "device/model")) ||
+        (status = disk_text(d, id, GTOPO_ATTRIBUTE_SERIAL, name, "device/serial")) ||
+        (status = disk_text(d, id, GTOPO_ATTRIBUTE_FIRMWARE, name, "device/firmware_rev")))
+        return status;
+    if (gtopo_sysfs_number(&d->sysfs, 0, INT64_MAX / SECTOR_B, &number, "sys/class/block/%s/size", name))
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CAPACITY_B, (uint64_t)number * SECTOR_B);
+    if (!status && gtopo_sysfs_number(&d->sysfs, 0, 1, &number, "sys/class/block/%s/queue/rotational", name))
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_ROTATIONAL, (uint64_t)number);
+    return status;
+}
+
+/* disk may be NULL: an NVMe controller without a namespace. */
+static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port,
+                        hwloc_obj_t disk)
+{
+    uint32_t id;
+    int status = gtopo_discovery_add(d, GTOPO_STORAGE, parent, 0, &id);
+
+    if (!status)
+        status = gtopo_pci_facts(d, id, device);
+    if (!status && disk)
+        status = disk_facts(d, id, disk);
+    return status ? status : gtopo_pci_link(d, parent, id, device, port);
+}
+
+int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port)
+{
+    int is_nvme = device->attr->pcidev.class_id == CLASS_NVME, found = 0, status = 0;
+
+    for (hwloc_obj_t child = device->io_first_child; child && !status; child = child->next_sibling)
+        if (is_disk(child) && !(is_nvme && found)) {
+            status = add_pci_disk(d, parent, device, port, child);
+            found = 1;
+        }
+    return status || found || !is_nvme ? status : add_pci_disk(d, parent, device, port, NULL);
+}
+
+int gtopo_discover_other_storage(struct gtopo_discovery *d)
+{
+    hwloc_obj_t object = NULL;
+    int status = 0;
+
+    while (!status && (object = hwloc_get_next_osdev(d->topology, object))) {
+        uint32_t id;
+
+        if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE ||
+            !strncmp(object->name, "loop", 4) || !strncmp(object->name, "zram", 4) || !strncmp(object->name, "dm-", 3) ||
+            !strncmp(object->name, "md", 2))
+            continue;
+        status = gtopo_discovery_add(d, GTOPO_STORAGE, d->machine, 0, &id);
+        if (!status)
+            status = disk_facts(d, id, object);
+        if (!status)
+            status = gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
+        if (!status)
+            status = gtopo_discovery_link(d, GTOPO_LINK_PLATFORM, id, d->machine, 0);
+    }
+    return status;
+}

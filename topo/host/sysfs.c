@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "topo/host/sysfs.h"
+#include "lib/text.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NAMES_MAX 65536
+
+int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error)
+{
+    sysfs->fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (sysfs->fd < 0)
+        return gtopo_fail(error, GTOPO_EIO, "name a folder that holds the machine's sys and proc",
+                          "%s cannot be read: %s", root, strerror(errno));
+    return 0;
+}
+
+void gtopo_sysfs_close(struct gtopo_sysfs *sysfs)
+{
+    if (sysfs->fd >= 0)
+        close(sysfs->fd);
+    sysfs->fd = -1;
+}
+
+/* Open below the root, which symbolic links cannot leave. */
+static int open_below(const struct gtopo_sysfs *sysfs, int flags, const char *format, va_list arguments)
+{
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK), .resolve = RESOLVE_IN_ROOT};
+    char path[GTOPO_SYSFS_PATH];
+    int length = vsnprintf(path, sizeof path, format, arguments);
+
+    if (sysfs->fd < 0 || length < 0 || (size_t)length >= sizeof path)
+        return -1;
+    return (int)syscall(SYS_openat2, sysfs->fd, path, &how, sizeof how);
+}
+
+/* Cut at the first line's end, trim, and replace what is not clean text. */
+static int tidy(char *text)
+{
+    size_t length = strcspn(text, "\n"), skip;
+
+    while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+        length--;
+    text[length] = 0;
+    skip = strspn(text, " \t");
+    memmove(text, text + skip, length - (skip < length ? skip : length) + 1);
+    if (!gtopo_text_is_clean(text))
+        for (char *c = text; *c; c++)
+            if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
+                *c = '?';
+    return *text != 0;
+}
+
+static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
+                     va_list arguments)
+{
+    int fd = open_below(sysfs, O_RDONLY, format, arguments);
+    ssize_t got;
+
+    if (fd < 0)
+        return 0;
+    got = read(fd, text, GTOPO_SYSFS_TEXT - 1);
+    close(fd);
+    if (got <= 0)
+        return 0;
+    text[got] = 0;
+    return tidy(text);
+}
+
+int gtopo_sysfs_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format, ...)
+{
+    va_list arguments;
+    int found;
+
+    va_start(arguments, format);
+    found = read_text(sysfs, text, format, arguments);
+    va_end(arguments);
+    return found;
+}
+
+int gtopo_sysfs_number(const struct gtopo_sysfs *sysfs, int64_t lowest, int64_t highest, int64_t *number,
+                       const char *format, ...)
+{
+    char text[GTOPO_SYSFS_TEXT], *end;
+    va_list arguments;
+    long long value;
+    int found;
+
+    va_start(arguments, format);
+    found = read_text(sysfs, text, format, arguments);
+    va_end(arguments);
+    if (!found)
+        return 0;
+    errno = 0;
+    value = strtoll(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
+    if (errno || end == text || *end || value < lowest || value > highest)
+        return 0;
+    *number = value;
+    return 1;
+}
+
+int gtopo_sysfs_link(const struct gtopo_sysfs *sysfs, char target[GTOPO_SYSFS_PATH], const char *format, ...)
+{
+    va_list arguments;
+    ssize_t length;
+    int fd;
+
+    va_start(arguments, format);
+    fd = open_below(sysfs, O_PATH | O_NOFOLLOW, format, arguments);
+    va_end(arguments);
+    if (fd < 0)
+        return 0;
+    length = readlinkat(fd, "", target, GTOPO_SYSFS_PATH - 1);
+    close(fd);
+    if (length <= 0)
+        return 0;
+    target[length] = 0;
+    return gtopo_text_is_clean(target);
+}
+
+int gtopo_sysfs_exists(const struct gtopo_sysfs *sysfs, const char *format, ...)
+{
+    va_list arguments;
+    int fd;
+
+    va_start(arguments, format);
+    fd = open_below(sysfs, O_PATH, format, arguments);
+    va_end(arguments);
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return 1;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int read_names(DIR *folder, struct gtopo_sysfs_names *list)
+{
+    size_t capacity = 0;
+    struct dirent *entry;
+
+    while (list->count < NAMES_MAX && (entry = readdir(folder))) {
+        char *name;
+
+        if (entry->d_name[0] == '.' || !gtopo_text_is_clean(entry->d_name))
+            continue;
+        name = strdup(entry->d_name);
+        if (!name || gtopo_grow((void **)&list->names, &capacity, list->count + 1, sizeof *list->names)) {
+            free(name);
+            return GTOPO_ENOMEM;
+        }
+        list->names[list->count++] = name;
+    }
+    if (list->count)
+        qsort(list->names, list->count, sizeof *list->names, compare_names);
+    return 0;
+}
+
+int gtopo_sysfs_list(const struct gtopo_sysfs *sysfs, struct gtopo_sysfs_names *list, const char *format, ...)
+{
+    va_list arguments;
+    DIR *folder;
+    int fd, status;
+
+    memset(list, 0, sizeof *list);
+    va_start(arguments, format);
+    fd = open_below(sysfs, O_RDONLY | O_DIRECTORY, format, arguments);
+    va_end(arguments);
+    if (fd < 0)
+        return 0;
+    folder = fdopendir(fd);
+    if (!folder) {
+        close(fd);
+        return GTOPO_ENOMEM;
+    }
+    status = read_names(folder, list);
+    closedir(folder);
+    if (status)
+        gtopo_sysfs_names_clear(list);
+    return status;
+}
+
+void gtopo_sysfs_names_clear(struct gtopo_sysfs_names *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->names[i]);
+    free(list->names);
+    memset(list, 0, sizeof *list);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host bridges, PCIe switches and what is on them. hwloc shows every PCI bridge; here a root port belongs to its host
+ * bridge, and the upstream port and the downstream ports of a switch are one object.
+ */
+#include "topo/host/host.h"
+#include "lib/text.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CLASS_NIC 0x02
+#define CLASS_STORAGE 0x01
+#define CLASS_DISPLAY 0x03
+#define CLASS_ACCELERATOR 0x12
+#define CLASS_INFINIBAND 0x0c06 /* of adapters older than the network class 0x0207 */
+#define CLASS_OTHER_BRIDGE 0x0680
+#define VENDOR_NVIDIA 0x10de
+
+/* Display controllers that no one computes on: of management controllers and of virtual machines. */
+static const unsigned plain_display_vendors[] = {
+    0x1013, /* Cirrus */
+    0x102b, /* Matrox */
+    0x1234, /* QEMU standard VGA */
+    0x1414, /* Hyper-V */
+    0x15ad, /* VMware */
+    0x1a03, /* ASPEED */
+    0x1af4, /* virtio */
+    0x1b36, /* QXL */
+    0x18ca, /* XGI */
+    0x126f, /* Silicon Motion */
+    0x80ee, /* VirtualBox */
+};
+
+/* What the next PCI bridge below a place is. */
+enum below { ROOT_PORT, UPSTREAM_PORT, DOWNSTREAM_PORT };
+
+/* Where a subtree is attached. */
+struct place {
+    uint32_t id;      /* object */
+    hwloc_obj_t port; /* the root or downstream port above, or NULL */
+    enum below below;
+};
+
+/* ---- devices ---- */
+
+static int is_gpu(const struct hwloc_pcidev_attr_s *pci)
+{
+    unsigned base = pci->class_id >> 8;
+
+    if (base == CLASS_ACCELERATOR)
+        return 1;
+    if (base != CLASS_DISPLAY)
+        return 0;
+    for (size_t i = 0; i < sizeof plain_display_vendors / sizeof *plain_display_vendors; i++)
+        if (pci->vendor_id == plain_display_vendors[i])
+            return 0;
+    return 1;
+}
+
+static int add_device(struct gtopo_discovery *d, enum gtopo_object_kind kind, const struct place *place,
+                      hwloc_obj_t device, uint32_t *id)
+{
+    int status = gtopo_discovery_add(d, kind, place->id, 0, id);
+
+    if (!status)
+        status = gtopo_pci_facts(d, *id, device);
+    return status ? status : gtopo_pci_link(d, place->id, *id, device, place->port);
+}
+
+static int add_nic(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t device)
+{
+    struct gtopo_found_nic nic = {.object = device};
+    int status = add_device(d, GTOPO_NIC, place, device, &nic.id);
+
+    if (status)
+        return status;
+    gtopo_pci_address(device, nic.address);
+    if (gtopo_grow((void **)&d->nics, &d->nic_capacity, d->nic_count + 1, sizeof *d->nics))
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    d->nics[d->nic_count++] = nic;
+    return 0;
+}
+
+static int visit_device(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t device)
+{
+    const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
+    char address[GTOPO_PCI_ADDRESS_MAX];
+    uint32_t id;
+
+    gtopo_pci_address(device, address);
+    /* A virtual function is a share of a card that is in the map already. */
+    if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/physfn", address))
+        return 0;
+    if (is_gpu(pci))
+        return add_device(d, GTOPO_GPU, place, device, &id);
+    if (pci->class_id >> 8 == CLASS_NIC || pci->class_id == CLASS_INFINIBAND)
+        return add_nic(d, place, device);
+    if (pci->class_id >> 8 == CLASS_STORAGE)
+        return gtopo_discover_pci_storage(d, place->id, device, place->port);
+    if (pci->class_id == CLASS_OTHER_BRIDGE && pci->vendor_id == VENDOR_NVIDIA)
+        return add_device(d, GTOPO_NVSWITCH, place, device, &id);
+    return 0;
+}
+
+/* ---- bridges ---- */
+
+static int has_bridge_below(hwloc_obj_t bridge)
+{
+    for (hwloc_obj_t child = bridge->io_first_child; child; child = child->next_sibling)
+        if (child->type == HWLOC_OBJ_BRIDGE)
+            return 1;
+    return 0;
+}
+
+static int visit_children(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t bridge);
+
+static int visit_bridge(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t bridge)
+{
+    struct place below = {place->id, bridge, UPSTREAM_PORT};
+    int status;
+
+    /* A root or a downstream port; or a bridge to conventional PCI, which is no switch and has no link of its own. */
+    if (place->below != UPSTREAM_PORT || !has_bridge_below(bridge))
+        return visit_children(d, &below, bridge);
+    status = add_device(d, GTOPO_PCI_SWITCH, place, bridge, &below.id);
+    if (status)
+        return status;
+    below.port = NULL;
+    below.below = DOWNSTREAM_PORT;
+    return visit_children(d, &below, bridge);
+}
+
+static int visit_children(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t bridge)
+{
+    int status = 0;
+
+    for (hwloc_obj_t child = bridge->io_first_child; child && !status; child = child->next_sibling)
+        if (child->type == HWLOC_OBJ_BRIDGE)
+            status = visit_bridge(d, place, child);
+        else if (child->type == HWLOC_OBJ_PCI_DEVICE)
+            status = visit_device(d, place, child);
+    return status;
+}
+
+/* ---- host bridges ---- */
+
+/* The NUMA node that the kernel gives for the first device or bridge below that knows one, or -1. */
+static int64_t numa_below(const struct gtopo_discovery *d, hwloc_obj_t object)
+{
+    for (hwloc_obj_t child = object->io_first_child; child; child = child->next_sibling) {
+        char address[GTOPO_PCI_ADDRESS_MAX];
+        int64_t numa;
+
+        if (child->type != HWLOC_OBJ_BRIDGE && child->type != HWLOC_OBJ_PCI_DEVICE)
+            continue;
+        gtopo_pci_address(child, address);
+        if (gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
+            return numa;
+        numa = numa_below(d, child);
+        if (numa >= 0)
+            return numa;
+    }
+    return -1;
+}
+
+static uint32_t numa_object(const struct gtopo_discovery *d, int64_t os_index)
+{
+    for (size_t i = 0; i < d->numa_count; i++)
+        if (d->numas[i].os_index == (uint64_t)os_index)
+            return d->numas[i].id;
+    return GTOPO_NONE;
+}
+
+/* The smallest of NUMA node, package and machine that holds a host bridge. */
+static uint32_t locate(const struct gtopo_discovery *d, hwloc_obj_t bridge)
+{
+    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(d->topology, bridge), package = place;
+    uint32_t numa = numa_object(d, numa_below(d, bridge));
+
+    if (numa != GTOPO_NONE)
+        return numa;
+    if (!place || !place->parent) /* hwloc puts what it knows nothing of at its root */
+        return d->machine;
+    if (place->nodeset && hwloc_bitmap_weight(place->nodeset) == 1 &&
+        (numa = numa_object(d, hwloc_bitmap_first(place->nodeset))) != GTOPO_NONE)
+        return numa;
+    while (package && package->type != HWLOC_OBJ_PACKAGE)
+        package = package->parent;
+    return package ? (uint32_t)(uintptr_t)package->userdata - 1 : d->machine;
+}
+
+static int add_host_bridge(struct gtopo_discovery *d, hwloc_obj_t bridge)
+{
+    uint32_t parent = locate(d, bridge);
+    struct place place = {0, NULL, ROOT_PORT};
+    struct gtopo_object object;
+    int status = gtopo_discovery_add(d, GTOPO_HOST_BRIDGE, parent, 0, &place.id);
+    uint64_t numa;
+
+    if (status)
+        return status;
+    if (parent == d->machine) {
+        d->locality_hidden = 1;
+        status = gtopo_map_set_unknown(d->map, place.id, GTOPO_ATTRIBUTE_NUMA, d->error);
+    } else if (gtopo_map_number(d->map, parent, GTOPO_ATTRIBUTE_OS_INDEX, &numa))
+        status = gtopo_discovery_number(d, place.id, GTOPO_ATTRIBUTE_NUMA, numa);
+    gtopo_map_object(d->map, parent, &object, NULL);
+    if (!status)
+        status = gtopo_discovery_link(d, object.kind == GTOPO_MACHINE ? GTOPO_LINK_PLATFORM : GTOPO_LINK_MEMORY,
+                                      place.id, parent, 0);
+    return status ? status : visit_children(d, &place, bridge);
+}
+
+static int is_wanted_class(unsigned class_id)
+{
+    unsigned base = class_id >> 8;
+
+    return base == CLASS_NIC || base == CLASS_STORAGE || base == CLASS_DISPLAY || base == CLASS_ACCELERATOR ||
+           class_id == CLASS_INFINIBAND || class_id == CLASS_OTHER_BRIDGE;
+}
+
+/* Where nothing on a host bridge is of interest, the bridge is not either. */
+static int is_of_interest(hwloc_obj_t bridge)
+{
+    for (hwloc_obj_t child = bridge->io_first_child; child; child = child->next_sibling)
+        if ((child->type == HWLOC_OBJ_BRIDGE && is_of_interest(child)) ||
+            (child->type == HWLOC_OBJ_PCI_DEVICE && is_wanted_class(child->attr->pcidev.class_id)))
+            return 1;
+    return 0;
+}
+
+static int compare_bridges(const void *a, const void *b)
+{
+    const struct hwloc_bridge_attr_s *x = &(*(const hwloc_obj_t *)a)->attr->bridge;
+    const struct hwloc_bridge_attr_s *y = &(*(const hwloc_obj_t *)b)->attr->bridge;
+
+    if (x->downstream.pci.domain != y->downstream.pci.domain)
+        return x->downstream.pci.domain < y->downstream.pci.domain ? -1 : 1;
+    return (int)x->downstream.pci.secondary_bus - (int)y->downstream.pci.secondary_bus;
+}
+
+int gtopo_discover_pci(struct gtopo_discovery *d)
+{
+    hwloc_obj_t *bridges = NULL, object = NULL;
+    size_t count = 0, capacity = 0;
+    int status = 0;
+
+    while (!status && (object = hwloc_get_next_bridge(d->topology, object))) {
+        if (object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_HOST || !is_of_interest(object))
+            continue;
+        if (gtopo_grow((void **)&bridges, &capacity, count + 1, sizeof *bridges))
+            status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+        else
+            bridges[count++] = object;
+    }
+    if (count)
+        qsort(bridges, count, sizeof *bridges, compare_bridges);
+    for (size_t i = 0; !status && i < count; i++)
+        status = add_host_bridge(d, bridges[i]);
+    free(bridges);
+    return status;
+}
