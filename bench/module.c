@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/module.h"
+#include "bench/signals.h"
 #include "lib/library_file.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -8,6 +9,7 @@
 int gtopo_module_load(const char *name, const char *symbol, void **address, struct gtopo_error *error)
 {
     char file[64], path[PATH_MAX];
+    struct gtopo_signals signals;
     void *module;
     int status;
 
@@ -16,7 +18,9 @@ int gtopo_module_load(const char *name, const char *symbol, void **address, stru
     if (status)
         return status;
     /* Never closed: the result lives as long as the process. Opening it again only counts. */
+    gtopo_signals_save(&signals);
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    gtopo_signals_restore(&signals);
     if (!module)
         return gtopo_fail(error, GTOPO_EMISSING, "install that library, or build gputopo with this module",
                           "module %s cannot be loaded: %s", name, dlerror());

@@ -96,8 +96,8 @@ static int parse_switch_port(const char *rest, struct gtopo_address *address, co
 }
 
 /* "gpu2" or "gpu2@nic1" in a host. */
-static int parse_in_host(const struct gtopo_map *map, uint32_t host, const char *rest,
-                         struct gtopo_address *address, const char *text, struct gtopo_error *error)
+static int parse_in_host(const struct gtopo_map *map, uint32_t host, const char *rest, struct gtopo_address *address,
+                         const char *text, struct gtopo_error *error)
 {
     const struct gtopo_shape *shape = &map->shapes[map->hosts[host].shape];
     const char *at = strchr(rest, '@');

@@ -72,8 +72,7 @@ enum gtopo_attribute gtopo_attribute_of_key(const char *key)
 
 int gtopo_values_add_object(struct gtopo_values *values)
 {
-    if (gtopo_grow((void **)&values->first, &values->object_capacity, values->object_count + 1,
-                   sizeof *values->first))
+    if (gtopo_grow((void **)&values->first, &values->object_capacity, values->object_count + 1, sizeof *values->first))
         return GTOPO_ENOMEM;
     values->first[values->object_count++] = GTOPO_NONE;
     return 0;
@@ -140,8 +139,8 @@ static int set(struct gtopo_map *map, uint32_t id, struct gtopo_value value, str
     if (place.host != GTOPO_NONE && !attributes[value.attribute].identity &&
         map->shapes[map->hosts[place.host].shape].frozen)
         return gtopo_fail(error, GTOPO_EUSAGE, "set what hosts of one shape share before the map is sealed",
-                          "\"%s\" belongs to the shape of host %u, which is sealed",
-                          attributes[value.attribute].key, place.host);
+                          "\"%s\" belongs to the shape of host %u, which is sealed", attributes[value.attribute].key,
+                          place.host);
     map->sealed = 0;
     if (put(store_of(map, place, value.attribute), place.local, value))
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
@@ -153,8 +152,7 @@ static int check_type(unsigned attribute, unsigned type, unsigned other, struct 
     if (attribute >= GTOPO_ATTRIBUTES)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "there is no attribute %u", attribute);
     if (attributes[attribute].type != type && attributes[attribute].type != other)
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "attribute \"%s\" is of another type",
-                          attributes[attribute].key);
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "attribute \"%s\" is of another type", attributes[attribute].key);
     return 0;
 }
 
@@ -209,8 +207,7 @@ int gtopo_map_set_gids(struct gtopo_map *map, uint32_t id, const struct gtopo_gi
     return set(map, id, value, error);
 }
 
-int gtopo_map_set_unknown(struct gtopo_map *map, uint32_t id, enum gtopo_attribute attribute,
-                          struct gtopo_error *error)
+int gtopo_map_set_unknown(struct gtopo_map *map, uint32_t id, enum gtopo_attribute attribute, struct gtopo_error *error)
 {
     struct gtopo_value value = {.attribute = attribute, .unknown = 1};
 

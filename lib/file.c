@@ -88,7 +88,8 @@ static int replace(const char *path, gtopo_file_producer *produce, const void *c
     return status;
 }
 
-/* Where a path leads, through symbolic links; the last one's target need not exist. To be freed; NULL without memory. */
+/* Where a path leads, through symbolic links; the last one's target need not exist. To be freed; NULL without memory.
+ */
 static char *target_of(const char *path, int links)
 {
     char *real = realpath(path, NULL), *next, link[PATH_MAX];
@@ -101,7 +102,8 @@ static char *target_of(const char *path, int links)
     length = links < LINKS_MAX ? readlink(path, link, sizeof link) : -1;
     if (length < 0)
         return strdup(path);
-    status = asprintf(&next, "%.*s%.*s", slash && link[0] != '/' ? (int)(slash + 1 - path) : 0, path, (int)length, link);
+    status =
+        asprintf(&next, "%.*s%.*s", slash && link[0] != '/' ? (int)(slash + 1 - path) : 0, path, (int)length, link);
     if (status < 0)
         return NULL;
     real = target_of(next, links + 1);

@@ -63,8 +63,8 @@ static void refine(struct refinement *r)
     for (uint32_t object = 0; object < r->shape->node_count; object++) {
         const struct gtopo_node *node = &r->shape->nodes[object];
         uint32_t begin = r->shape->adjacency.row[object], end = r->shape->adjacency.row[object + 1];
-        uint64_t hash = gtopo_hash_number(r->colours[object],
-                                          node->parent == GTOPO_NONE ? 0 : r->colours[node->parent]);
+        uint64_t hash =
+            gtopo_hash_number(r->colours[object], node->parent == GTOPO_NONE ? 0 : r->colours[node->parent]);
 
         for (uint32_t i = begin; i < end; i++) {
             const struct gtopo_link *link = &r->shape->links[r->shape->adjacency.links[i]];

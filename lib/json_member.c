@@ -15,8 +15,8 @@ int gtopo_bad(struct gtopo_reader *r, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return gtopo_fail(r->error, GTOPO_EFORMAT, "doc/map.schema.json describes the format", "%.120s: %s: %s",
-                      r->name, r->place, what);
+    return gtopo_fail(r->error, GTOPO_EFORMAT, "doc/map.schema.json describes the format", "%.120s: %s: %s", r->name,
+                      r->place, what);
 }
 
 /* A failure of a function that fills the map becomes one of the file, at its place. */
@@ -50,24 +50,22 @@ int gtopo_get_text_or_null(struct gtopo_reader *r, const json_t *object, const c
 }
 
 /* A whole number from 0 to `highest`; null counts as 0 where `nullable`. */
-int gtopo_get_number(struct gtopo_reader *r, const json_t *object, const char *key, uint64_t highest,
-                     int nullable, uint64_t *number)
+int gtopo_get_number(struct gtopo_reader *r, const json_t *object, const char *key, uint64_t highest, int nullable,
+                     uint64_t *number)
 {
     const json_t *value = json_object_get(object, key);
 
     *number = 0;
     if (nullable && json_is_null(value))
         return 0;
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        (uint64_t)json_integer_value(value) > highest)
-        return gtopo_bad(r, "\"%s\" has to be a whole number from 0 to %llu%s", key,
-                         (unsigned long long)highest, nullable ? ", or null" : "");
+    if (!json_is_integer(value) || json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) > highest)
+        return gtopo_bad(r, "\"%s\" has to be a whole number from 0 to %llu%s", key, (unsigned long long)highest,
+                         nullable ? ", or null" : "");
     *number = (uint64_t)json_integer_value(value);
     return 0;
 }
 
-int gtopo_get_uint32(struct gtopo_reader *r, const json_t *object, const char *key, int nullable,
-                     uint32_t *number)
+int gtopo_get_uint32(struct gtopo_reader *r, const json_t *object, const char *key, int nullable, uint32_t *number)
 {
     uint64_t wide;
     int status = gtopo_get_number(r, object, key, UINT32_MAX, nullable, &wide);

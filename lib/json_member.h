@@ -28,10 +28,9 @@ void gtopo_at(struct gtopo_reader *r, const char *section, size_t i, const char 
 int gtopo_get_text(struct gtopo_reader *r, const json_t *object, const char *key, const char **text);
 int gtopo_get_text_or_null(struct gtopo_reader *r, const json_t *object, const char *key, const char **text);
 /* A whole number from 0 to `highest`; null counts as 0 where `nullable`. */
-int gtopo_get_number(struct gtopo_reader *r, const json_t *object, const char *key, uint64_t highest,
-                     int nullable, uint64_t *number);
-int gtopo_get_uint32(struct gtopo_reader *r, const json_t *object, const char *key, int nullable,
-                     uint32_t *number);
+int gtopo_get_number(struct gtopo_reader *r, const json_t *object, const char *key, uint64_t highest, int nullable,
+                     uint64_t *number);
+int gtopo_get_uint32(struct gtopo_reader *r, const json_t *object, const char *key, int nullable, uint32_t *number);
 /* One of the words that name_of gives for 0 … count - 1. */
 int gtopo_get_word(struct gtopo_reader *r, const json_t *object, const char *key, unsigned count,
                    const char *(*name_of)(unsigned), uint32_t *value);

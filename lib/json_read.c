@@ -16,10 +16,10 @@
 
 #define FILE_LIMIT_B ((size_t)4 << 30)
 
-#define WORDS(function, type)                                                                                \
-    static const char *function##_(unsigned value)                                                           \
-    {                                                                                                        \
-        return function((enum type)value);                                                                   \
+#define WORDS(function, type)                                                                                          \
+    static const char *function##_(unsigned value)                                                                     \
+    {                                                                                                                  \
+        return function((enum type)value);                                                                             \
     }
 WORDS(gtopo_object_kind_name, gtopo_object_kind)
 WORDS(gtopo_link_kind_name, gtopo_link_kind)
@@ -47,8 +47,7 @@ static int read_gids(struct gtopo_reader *r, uint32_t id, const json_t *table)
         if (!status)
             status = gtopo_get_uint32(r, line, "index", 0, &gids[i].index);
         if (!status)
-            status =
-                gtopo_get_word(r, line, "type", GTOPO_GID_ROCE_V2 + 1, gtopo_gid_type_name_, &gids[i].type);
+            status = gtopo_get_word(r, line, "type", GTOPO_GID_ROCE_V2 + 1, gtopo_gid_type_name_, &gids[i].type);
         if (!status)
             status = gtopo_get_text(r, line, "gid", &text);
         if (!status && inet_pton(AF_INET6, text, gids[i].raw) != 1)
@@ -62,8 +61,7 @@ static int read_gids(struct gtopo_reader *r, uint32_t id, const json_t *table)
     return status;
 }
 
-static int read_value(struct gtopo_reader *r, uint32_t id, enum gtopo_attribute attribute,
-                      const json_t *value)
+static int read_value(struct gtopo_reader *r, uint32_t id, enum gtopo_attribute attribute, const json_t *value)
 {
     const char *key = gtopo_attribute_key(attribute);
     struct gtopo_error cause = {0};
@@ -97,8 +95,7 @@ static int read_value(struct gtopo_reader *r, uint32_t id, enum gtopo_attribute 
 
 /* Every member but those named in `structure` is an attribute; identity: 1 for those of a host, 0 of a shape,
  * -1 any. */
-static int read_values(struct gtopo_reader *r, uint32_t id, json_t *object, const char *const *structure,
-                       int identity)
+static int read_values(struct gtopo_reader *r, uint32_t id, json_t *object, const char *const *structure, int identity)
 {
     const char *key;
     json_t *value;
@@ -172,9 +169,8 @@ static int read_node(struct gtopo_reader *r, json_t *object, int first)
     }
     gtopo_local_name(&r->map->shapes[host->shape], id - host->first_object, given);
     if (strcmp(given, name))
-        return gtopo_bad(
-            r, "\"name\" has to be \"%s\", not \"%.60s\": objects of a kind are numbered in their order",
-            given, name);
+        return gtopo_bad(r, "\"name\" has to be \"%s\", not \"%.60s\": objects of a kind are numbered in their order",
+                         given, name);
     return read_values(r, id, object, structure, 0);
 }
 
@@ -206,10 +202,9 @@ static int get_ends(struct gtopo_reader *r, const json_t *object, const char *en
     return 0;
 }
 
-static const char *const link_keys[] = {"kind",        "ends",          "count",
-                                        "width",       "capable_width", "speed_MTps",
-                                        "nominal_Bps", "capable_Bps",   "capable_speed_MTps",
-                                        NULL};
+static const char *const link_keys[] = {
+    "kind", "ends", "count", "width", "capable_width", "speed_MTps", "nominal_Bps", "capable_Bps", "capable_speed_MTps",
+    NULL};
 
 static int read_link(struct gtopo_reader *r, json_t *object)
 {
@@ -246,8 +241,7 @@ static int read_shape(struct gtopo_reader *r, size_t index)
 
     gtopo_at(r, "shapes", index, NULL, 0);
     if ((status = gtopo_check_keys(r, shape, keys)) ||
-        (status =
-             gtopo_get_identifier(r, "fingerprint", json_object_get(shape, "fingerprint"), &fingerprint)) ||
+        (status = gtopo_get_identifier(r, "fingerprint", json_object_get(shape, "fingerprint"), &fingerprint)) ||
         (status = gtopo_get_array(r, shape, "objects", &objects)) ||
         (status = gtopo_get_array(r, shape, "links", &links)))
         return status;
@@ -303,8 +297,7 @@ static int read_host(struct gtopo_reader *r, json_t *object, size_t index)
         if (status)
             break;
         if (id == GTOPO_NONE || !json_is_object(values))
-            return gtopo_bad(
-                r, "\"objects\" holds \"%.60s\", which is no object of the shape with its values", local);
+            return gtopo_bad(r, "\"objects\" holds \"%.60s\", which is no object of the shape with its values", local);
         status = read_values(r, id, values, none, 1);
     }
     return status;
@@ -316,8 +309,8 @@ static int read_switch(struct gtopo_reader *r, json_t *object, size_t index)
     struct gtopo_error cause;
     const char *name;
     uint32_t id;
-    int status = json_is_object(object) ? gtopo_get_text(r, object, "name", &name)
-                                        : gtopo_bad(r, "has to be an object");
+    int status =
+        json_is_object(object) ? gtopo_get_text(r, object, "name", &name) : gtopo_bad(r, "has to be an object");
 
     (void)index;
     if (status)
@@ -424,12 +417,9 @@ static int read_measurement(struct gtopo_reader *r, json_t *object, size_t index
     uint64_t time = 0;
     int status = gtopo_check_keys(r, object, keys);
 
-    if (status || (status = get_end(r, object, "from", &m.from)) ||
-        (status = get_end(r, object, "to", &m.to)) ||
-        (status = gtopo_get_word(r, object, "provenance", GTOPO_PROVENANCES, gtopo_provenance_name_,
-                                 &m.provenance)) ||
-        (status = get_interval(r, object, &m)) ||
-        (status = gtopo_get_text(r, object, "operation", &m.operation)) ||
+    if (status || (status = get_end(r, object, "from", &m.from)) || (status = get_end(r, object, "to", &m.to)) ||
+        (status = gtopo_get_word(r, object, "provenance", GTOPO_PROVENANCES, gtopo_provenance_name_, &m.provenance)) ||
+        (status = get_interval(r, object, &m)) || (status = gtopo_get_text(r, object, "operation", &m.operation)) ||
         (status = gtopo_get_text(r, object, "transport", &m.transport)) ||
         (status = gtopo_get_text_or_null(r, object, "method", &m.method)) ||
         (status = gtopo_get_text_or_null(r, object, "fallback", &m.fallback)) ||
@@ -460,8 +450,7 @@ static int read_finding(struct gtopo_reader *r, json_t *object, size_t index)
 
     (void)index;
     if (status || (status = gtopo_get_text(r, object, "rule", &finding.rule)) ||
-        (status = gtopo_get_word(r, object, "severity", GTOPO_SEVERITIES, gtopo_severity_name_,
-                                 &finding.severity)) ||
+        (status = gtopo_get_word(r, object, "severity", GTOPO_SEVERITIES, gtopo_severity_name_, &finding.severity)) ||
         (status = gtopo_get_text_or_null(r, object, "object", &where)) ||
         (status = gtopo_get_text(r, object, "text", &finding.text)) ||
         (status = gtopo_get_text_or_null(r, object, "next_step", &finding.next_step)))
@@ -541,8 +530,7 @@ static int read_document(struct gtopo_reader *r, json_t *root)
     return 0;
 }
 
-int gtopo_map_read(const void *data, size_t size, const char *name, struct gtopo_map **map,
-                   struct gtopo_error *error)
+int gtopo_map_read(const void *data, size_t size, const char *name, struct gtopo_map **map, struct gtopo_error *error)
 {
     struct gtopo_reader r = {.map = gtopo_map_new(), .name = name, .error = error};
     json_error_t at_line;
@@ -555,9 +543,8 @@ int gtopo_map_read(const void *data, size_t size, const char *name, struct gtopo
     if (!root && (!at_line.text[0] || json_error_code(&at_line) == json_error_out_of_memory))
         status = gtopo_refused(&r, GTOPO_ENOMEM, NULL); /* jansson often says nothing then */
     else if (!root)
-        status = gtopo_fail(
-            error, GTOPO_EFORMAT, "is the file whole? write it again with `gtopo-bench map -o FILE`",
-            "%.200s:%d:%d: this is not JSON: %.160s", name, at_line.line, at_line.column, at_line.text);
+        status = gtopo_fail(error, GTOPO_EFORMAT, "is the file whole? write it again with `gtopo-bench map -o FILE`",
+                            "%.200s:%d:%d: this is not JSON: %.160s", name, at_line.line, at_line.column, at_line.text);
     else
         status = read_document(&r, root);
     if (!status)

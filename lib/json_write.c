@@ -41,8 +41,8 @@ static void put_element(struct writer *w, json_t *element, const char *indent)
 {
     put(w, w->has_element ? ",\n" : "\n");
     put(w, indent);
-    if (!w->status && (!element || json_dump_callback(element, dump_piece, w, JSON_COMPACT | JSON_REAL_PRECISION(15))) &&
-        !w->status)
+    if (!w->status &&
+        (!element || json_dump_callback(element, dump_piece, w, JSON_COMPACT | JSON_REAL_PRECISION(15))) && !w->status)
         w->status = GTOPO_ENOMEM;
     w->has_element = 1;
     json_decref(element);
@@ -177,7 +177,8 @@ static json_t *link_json(const struct gtopo_shape *shape, const struct gtopo_lin
     json_t *object = json_object();
 
     set(&object, "kind", json_string(gtopo_link_kind_name(link->kind)));
-    set(&object, "ends", ends_json(gtopo_local_name(shape, link->ends[0], a), gtopo_local_name(shape, link->ends[1], b)));
+    set(&object, "ends",
+        ends_json(gtopo_local_name(shape, link->ends[0], a), gtopo_local_name(shape, link->ends[1], b)));
     set_link_facts(&object, link);
     return object;
 }
@@ -287,9 +288,8 @@ static json_t *finding_json(const struct gtopo_map *map, uint32_t index)
     gtopo_map_finding(map, index, &finding, NULL);
     set(&object, "rule", json_string(finding.rule));
     set(&object, "severity", json_string(gtopo_severity_name(finding.severity)));
-    set(&object, "object", finding.object == GTOPO_NONE
-                               ? json_null()
-                               : json_string(gtopo_address_format(map, finding.object, address)));
+    set(&object, "object",
+        finding.object == GTOPO_NONE ? json_null() : json_string(gtopo_address_format(map, finding.object, address)));
     set(&object, "text", json_string(finding.text));
     set(&object, "next_step", text_or_null(finding.next_step));
     return object;
@@ -351,8 +351,7 @@ static void write_document(struct writer *w)
     put(w, "\n}\n");
 }
 
-int gtopo_map_write(const struct gtopo_map *map, gtopo_write_function write, void *context,
-                    struct gtopo_error *error)
+int gtopo_map_write(const struct gtopo_map *map, gtopo_write_function write, void *context, struct gtopo_error *error)
 {
     struct writer w = {.map = map, .write = write, .context = context};
 

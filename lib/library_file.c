@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int is_there(char *path, size_t size, const char *folder, int folder_length, const char *below,
-                    const char *file)
+static int is_there(char *path, size_t size, const char *folder, int folder_length, const char *below, const char *file)
 {
     int length = snprintf(path, size, "%.*s%s/%s", folder_length, folder, below, file);
 

@@ -317,8 +317,7 @@ static int check_link(const struct gtopo_map *map, const struct gtopo_link *link
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a link needs a kind and a count of at least 1");
     for (int i = 0; i < 2; i++)
         if (!gtopo_map_place(map, link->ends[i], &ends[i]))
-            return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a link ends at object %u, which is not there",
-                              link->ends[i]);
+            return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a link ends at object %u, which is not there", link->ends[i]);
     if (link->nominal_Bps > INT64_MAX || link->capable_Bps > INT64_MAX)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a link's rate cannot be above 2^63 - 1 B/s");
     return 0;
@@ -346,8 +345,7 @@ static int add_network_link(struct gtopo_map *map, const struct gtopo_link *link
     return 0;
 }
 
-int gtopo_map_add_link(struct gtopo_map *map, const struct gtopo_link *link, uint32_t *id,
-                       struct gtopo_error *error)
+int gtopo_map_add_link(struct gtopo_map *map, const struct gtopo_link *link, uint32_t *id, struct gtopo_error *error)
 {
     struct gtopo_place ends[2];
     struct gtopo_shape *shape;
@@ -420,8 +418,7 @@ int gtopo_map_link_place(const struct gtopo_map *map, uint32_t link, struct gtop
     return place->local < map->shapes[map->hosts[place->host].shape].link_count;
 }
 
-int gtopo_map_object(const struct gtopo_map *map, uint32_t id, struct gtopo_object *object,
-                     struct gtopo_error *error)
+int gtopo_map_object(const struct gtopo_map *map, uint32_t id, struct gtopo_object *object, struct gtopo_error *error)
 {
     struct gtopo_place place;
     const struct gtopo_node *node;

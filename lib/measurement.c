@@ -36,8 +36,7 @@ static int check_end(const struct gtopo_map *map, struct gtopo_end end, struct g
     return 0;
 }
 
-static int check_measurement(const struct gtopo_map *map, const struct gtopo_measurement *m,
-                             struct gtopo_error *error)
+static int check_measurement(const struct gtopo_map *map, const struct gtopo_measurement *m, struct gtopo_error *error)
 {
     int status = check_end(map, m->from, error);
 
@@ -109,12 +108,10 @@ int gtopo_map_add_finding(struct gtopo_map *map, const struct gtopo_finding *fin
     struct gtopo_place place;
     int status;
 
-    if (!finding->rule || !*finding->rule || !finding->text || !*finding->text ||
-        finding->severity >= GTOPO_SEVERITIES)
+    if (!finding->rule || !*finding->rule || !finding->text || !*finding->text || finding->severity >= GTOPO_SEVERITIES)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a finding needs a rule, a severity and a text");
     if (finding->object != GTOPO_NONE && !gtopo_map_place(map, finding->object, &place))
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a finding is on object %u, which is not there",
-                          finding->object);
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a finding is on object %u, which is not there", finding->object);
     if ((status = add_text(map, finding->rule, &stored.rule, error)) ||
         (status = add_text(map, finding->text, &stored.text, error)) ||
         (status = add_text(map, finding->next_step, &stored.next_step, error)))

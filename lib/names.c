@@ -3,16 +3,21 @@
 #include "lib/map.h"
 
 static const char *const object_kinds[GTOPO_OBJECT_KINDS] = {
-    [GTOPO_MACHINE] = "machine",         [GTOPO_PACKAGE] = "package",
-    [GTOPO_NUMA] = "numa",               [GTOPO_HOST_BRIDGE] = "host-bridge",
-    [GTOPO_PCI_SWITCH] = "pci-switch",   [GTOPO_GPU] = "gpu",
-    [GTOPO_NIC] = "nic",                 [GTOPO_PORT] = "port",
-    [GTOPO_STORAGE] = "storage",         [GTOPO_NVSWITCH] = "nvswitch",
+    [GTOPO_MACHINE] = "machine",
+    [GTOPO_PACKAGE] = "package",
+    [GTOPO_NUMA] = "numa",
+    [GTOPO_HOST_BRIDGE] = "host-bridge",
+    [GTOPO_PCI_SWITCH] = "pci-switch",
+    [GTOPO_GPU] = "gpu",
+    [GTOPO_NIC] = "nic",
+    [GTOPO_PORT] = "port",
+    [GTOPO_STORAGE] = "storage",
+    [GTOPO_NVSWITCH] = "nvswitch",
     [GTOPO_SWITCH] = "switch",
 };
 static const char *const link_kinds[GTOPO_LINK_KINDS] = {
-    [GTOPO_LINK_SOCKET] = "socket", [GTOPO_LINK_MEMORY] = "memory", [GTOPO_LINK_PLATFORM] = "platform",
-    [GTOPO_LINK_PCIE] = "pcie",     [GTOPO_LINK_PORT] = "port",     [GTOPO_LINK_C2C] = "c2c",
+    [GTOPO_LINK_SOCKET] = "socket", [GTOPO_LINK_MEMORY] = "memory",   [GTOPO_LINK_PLATFORM] = "platform",
+    [GTOPO_LINK_PCIE] = "pcie",     [GTOPO_LINK_PORT] = "port",       [GTOPO_LINK_C2C] = "c2c",
     [GTOPO_LINK_NVLINK] = "nvlink", [GTOPO_LINK_NETWORK] = "network",
 };
 static const char *const gid_types[] = {
@@ -26,10 +31,9 @@ static const char *const metrics[GTOPO_METRICS] = {
 static const char *const severities[GTOPO_SEVERITIES] = {
     [GTOPO_NOTE] = "note", [GTOPO_WARNING] = "warning", [GTOPO_FAULT] = "fault"};
 static const char *const path_classes[GTOPO_PATH_CLASSES] = {
-    [GTOPO_PATH_SELF] = "X",   [GTOPO_PATH_NVLINK] = "NV", [GTOPO_PATH_C2C] = "C2C",
-    [GTOPO_PATH_PIX] = "PIX",  [GTOPO_PATH_PXB] = "PXB",   [GTOPO_PATH_PHB] = "PHB",
-    [GTOPO_PATH_NODE] = "NODE", [GTOPO_PATH_SYS] = "SYS",  [GTOPO_PATH_NET] = "NET",
-    [GTOPO_PATH_UNKNOWN] = "?", [GTOPO_PATH_NONE] = "-",
+    [GTOPO_PATH_SELF] = "X",  [GTOPO_PATH_NVLINK] = "NV", [GTOPO_PATH_C2C] = "C2C",   [GTOPO_PATH_PIX] = "PIX",
+    [GTOPO_PATH_PXB] = "PXB", [GTOPO_PATH_PHB] = "PHB",   [GTOPO_PATH_NODE] = "NODE", [GTOPO_PATH_SYS] = "SYS",
+    [GTOPO_PATH_NET] = "NET", [GTOPO_PATH_UNKNOWN] = "?", [GTOPO_PATH_NONE] = "-",
 };
 
 #define WORD(table, value) ((unsigned)(value) < sizeof(table) / sizeof *(table) ? (table)[value] : "?")

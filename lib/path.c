@@ -34,7 +34,7 @@ struct search {
     uint32_t from_kind, to; /* kind of the first object, and the last object */
     int outside;            /* only over the network */
     size_t state_count;
-    uint64_t *width;  /* widest way found to each state; 0 for none */
+    uint64_t *width;   /* widest way found to each state; 0 for none */
     uint32_t *came_by; /* link of the last step */
     size_t *came_from;
     uint64_t narrowest; /* pass 2 takes no step below this */
@@ -94,8 +94,8 @@ static unsigned kind_of(const struct gtopo_map *map, uint32_t object)
 }
 
 /*
- * May the walk in this state go on, from an object of this kind over a link of this kind? A GPU and storage are ends only.
- * No host forwards from port to port: what came in by one leaves by none, but that the ports of a host have a way
+ * May the walk in this state go on, from an object of this kind over a link of this kind? A GPU and storage are ends
+ * only. No host forwards from port to port: what came in by one leaves by none, but that the ports of a host have a way
  * between each other inside.
  */
 static int may_leave(const struct search *search, size_t state, unsigned kind, unsigned link, uint32_t other)
@@ -351,8 +351,8 @@ static int write_path(const struct search *search, size_t start, size_t target, 
 
 static int search_path(struct search *search, uint32_t from, uint32_t to, struct gtopo_path *path)
 {
-    size_t start = node_of(&search->field, from) * STATES_PER_NODE +
-                   (from == to ? 0 : first_class(search->from_kind) * 2);
+    size_t start =
+        node_of(&search->field, from) * STATES_PER_NODE + (from == to ? 0 : first_class(search->from_kind) * 2);
     size_t target;
     int status;
 
@@ -373,8 +373,8 @@ static int search_path(struct search *search, uint32_t from, uint32_t to, struct
     return status ? status : write_path(search, start, target, path);
 }
 
-static int find(struct search *search, const struct gtopo_map *map, uint32_t from, uint32_t to,
-                struct gtopo_path *path, struct gtopo_error *error)
+static int find(struct search *search, const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
+                struct gtopo_error *error)
 {
     struct gtopo_object ends[2];
     int status;

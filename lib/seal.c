@@ -311,8 +311,8 @@ static int better(const struct gtopo_measurement *a, const struct gtopo_measurem
     return metric == GTOPO_BANDWIDTH_Bps ? a->median > b->median : a->median < b->median;
 }
 
-int gtopo_map_link_measurement(const struct gtopo_map *map, uint32_t link, enum gtopo_metric metric,
-                               uint32_t *index, struct gtopo_error *error)
+int gtopo_map_link_measurement(const struct gtopo_map *map, uint32_t link, enum gtopo_metric metric, uint32_t *index,
+                               struct gtopo_error *error)
 {
     const struct gtopo_measurement *best = NULL;
     size_t low = 0, high = map->crossing_count;

@@ -8,14 +8,17 @@
 #include "bench/clock.h"
 #include "bench/transport.h"
 
-/* A wait that polls. The clock is looked at once in so many empty polls. */
-#define GTOPO_POLLS_A_LOOK 1024
+/*
+ * A wait that polls. Once in so many empty polls it looks at the clock, and offers the processor to others: where there
+ * are fewer processors than ends, the other end cannot move while this one spins.
+ */
+#define GTOPO_POLLS_A_LOOK 256
 
 struct gtopo_wait {
     uint64_t deadline_ns; /* longest time without progress */
     uint64_t since_ns;    /* of the first look since the last progress; 0 before */
     uint32_t polls;
-    int yield; /* the other end can only run when we do not */
+    int alone; /* there is one processor: the other end can only run when we do not */
 };
 
 static inline void gtopo_wait_init(struct gtopo_wait *wait, uint64_t deadline_ns)
@@ -23,9 +26,9 @@ static inline void gtopo_wait_init(struct gtopo_wait *wait, uint64_t deadline_ns
     cpu_set_t allowed;
 
     *wait = (struct gtopo_wait){.deadline_ns = deadline_ns};
-    /* fails where the kernel knows more than 1024 processors: no need to yield there */
+    /* fails where the kernel knows more than 1024 processors: then we are not on one */
     if (!sched_getaffinity(0, sizeof allowed, &allowed))
-        wait->yield = CPU_COUNT(&allowed) == 1;
+        wait->alone = CPU_COUNT(&allowed) == 1;
 }
 
 static inline void gtopo_wait_progress(struct gtopo_wait *wait)
@@ -39,10 +42,9 @@ static inline int gtopo_wait_expired(struct gtopo_wait *wait)
 {
     uint64_t now_ns;
 
-    if (wait->yield)
-        sched_yield();
-    else if (++wait->polls % GTOPO_POLLS_A_LOOK)
+    if (++wait->polls % GTOPO_POLLS_A_LOOK && !wait->alone)
         return 0;
+    sched_yield();
     now_ns = gtopo_clock_ns();
     if (!wait->since_ns)
         wait->since_ns = now_ns;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transport "ofi": messages over a provider of libfabric, for TCP and shared memory where there is no RDMA. */
 #include "bench/transport/ofi.h"
+#include "bench/signals.h"
 #include <arpa/inet.h>
 #include <endian.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +44,8 @@ int gtopo_ofi_fail(const struct gtopo_ofi *o, int cause, const char *what, struc
     case FI_ECONNREFUSED:
     case FI_ENOTCONN:
     case FI_ESHUTDOWN:
+    case FI_ECANCELED: /* what was under way when the connection broke */
+    case FI_EIO:       /* shm: the memory that was to be read is gone */
     case EPIPE:
         return gtopo_fail(error, GTOPO_EPEER, "its process ended, or a firewall is between: look at its error",
                           "provider %s lost the other end: %s: %s", o->provider, what, fi_strerror(cause));
@@ -148,25 +150,6 @@ static int read_device(struct gtopo_ofi *o, const char *device, struct gtopo_err
     return 0;
 }
 
-/*
- * Ask for the provider. When libfabric loads its providers, on the first call in a process, shm installs handlers for
- * the signals that would leave its files in /dev/shm. They are the program's, so they are put back as they were.
- */
-static int get_info(const struct fi_info *hints, const char *source, struct fi_info **info)
-{
-    static const int signals[] = {SIGBUS, SIGSEGV, SIGTERM, SIGINT};
-    struct sigaction before[sizeof signals / sizeof *signals];
-    size_t i;
-    int status;
-
-    for (i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], NULL, &before[i]);
-    status = fi_getinfo(API_VERSION, source[0] ? source : NULL, NULL, source[0] ? FI_SOURCE : 0, hints, info);
-    for (i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &before[i], NULL);
-    return status;
-}
-
 static int find_provider(struct gtopo_ofi *o, struct gtopo_error *error)
 {
     struct fi_info *hints = fi_allocinfo();
@@ -183,7 +166,10 @@ static int find_provider(struct gtopo_ofi *o, struct gtopo_error *error)
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->fabric_attr->prov_name = strdup(o->provider);
-    status = hints->fabric_attr->prov_name ? get_info(hints, o->source, &o->info) : -FI_ENOMEM;
+    status = -FI_ENOMEM;
+    if (hints->fabric_attr->prov_name)
+        status = fi_getinfo(API_VERSION, o->source[0] ? o->source : NULL, NULL, o->source[0] ? FI_SOURCE : 0, hints,
+                            &o->info);
     fi_freeinfo(hints);
     if (!status)
         return 0;
@@ -242,6 +228,8 @@ static int count_operations(struct gtopo_ofi *o, struct gtopo_error *error)
                           "provider %s takes at most %zu messages in flight, not %zu", o->provider, most_receives,
                           o->receive_count);
     o->receives = calloc(o->receive_count, sizeof *o->receives);
+    if (o->slots > o->receive_count)
+        o->slots = o->receive_count;
     o->sends = calloc(o->send_count, sizeof *o->sends);
     o->free_sends = calloc(o->send_count, sizeof *o->free_sends);
     if (!o->receives || !o->sends || !o->free_sends)
@@ -275,6 +263,10 @@ static void ofi_close(void *endpoint)
 
     if (!o)
         return;
+    if (o->abandoned) { /* closing would wait for locks that nobody will open: libfabric's part is leaked */
+        free(o);
+        return;
+    }
     fids[0] = o->ep ? &o->ep->fid : NULL; /* first, as it uses the others */
     fids[1] = o->mr ? &o->mr->fid : NULL;
     fids[2] = o->cq ? &o->cq->fid : NULL;
@@ -294,6 +286,7 @@ static void ofi_close(void *endpoint)
 
 static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error)
 {
+    struct gtopo_signals signals;
     struct gtopo_ofi *o;
     int status;
 
@@ -310,6 +303,7 @@ static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoin
     o->peer = FI_ADDR_UNSPEC;
     lay_out(o);
     gtopo_ofi_fill(o);
+    gtopo_signals_save(&signals);
     status = read_device(o, options->device, error);
     if (!status)
         status = find_provider(o, error);
@@ -319,6 +313,7 @@ static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoin
         status = open_endpoint(o, error);
     if (!status)
         status = post_receives(o, error);
+    gtopo_signals_restore(&signals);
     if (status) {
         ofi_close(o);
         return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An endpoint over libfabric: messages between reliable unconnected endpoints (FI_EP_RDM).
- * ofi.c makes it, ofi_loop.c runs it.
+ * ofi.c makes it, ofi_loop.c runs it, ofi_guard.c ends a call that does not return.
  *
  * A message is message_B bytes long, and the last of a run one byte longer: so the end of the run travels in order
  * with the data, and needs neither tags nor room in the message.
@@ -15,6 +15,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "bench/transport.h"
@@ -53,12 +54,17 @@ struct gtopo_ofi {
 
     uint64_t received; /* messages of data */
     int finished;      /* run() or serve() ended as it should */
+    int abandoned;     /* a call of libfabric did not return and was ended */
+    atomic_uint beats; /* one more whenever a loop looks for completions */
 };
 
 int gtopo_ofi_fail(const struct gtopo_ofi *endpoint, int cause, const char *what, struct gtopo_error *error);
 /* Hand a receive to the provider. */
 int gtopo_ofi_post_receive(struct gtopo_ofi *endpoint, struct gtopo_ofi_operation *operation,
                            struct gtopo_error *error);
+/* The loops, on any thread. run is NULL for the end that serves. */
+int gtopo_ofi_loop(struct gtopo_ofi *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
+/* The loops, guarded. */
 int gtopo_ofi_run(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
 int gtopo_ofi_serve(void *endpoint, struct gtopo_error *error);
 /* Fill the message with the pattern, and the ring with anything but. */

@@ -49,6 +49,7 @@ static int poll_once(struct gtopo_ofi *o, struct arrivals *arrivals, struct gtop
     struct fi_cq_msg_entry entries[POLL_BATCH];
     ssize_t count = fi_cq_read(o->cq, entries, POLL_BATCH), i;
 
+    atomic_fetch_add_explicit(&o->beats, 1, memory_order_relaxed);
     arrivals->count = 0;
     if (count == -FI_EAGAIN || count == 0)
         return gtopo_wait_expired(wait) ? fail_expired(o, error) : 0;
@@ -342,20 +343,14 @@ static int serve_latency(struct gtopo_ofi *o, struct gtopo_error *error)
     return drain(o, &p.wait, error);
 }
 
-int gtopo_ofi_run(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
+int gtopo_ofi_loop(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtopo_error *error)
 {
-    struct gtopo_ofi *o = endpoint;
-    int status = o->options.metric == GTOPO_LATENCY_ns ? run_latency(o, run, error) : run_bandwidth(o, run, error);
+    int status;
 
-    o->finished = !status;
-    return status;
-}
-
-int gtopo_ofi_serve(void *endpoint, struct gtopo_error *error)
-{
-    struct gtopo_ofi *o = endpoint;
-    int status = o->options.metric == GTOPO_LATENCY_ns ? serve_latency(o, error) : serve_bandwidth(o, error);
-
+    if (o->options.metric == GTOPO_LATENCY_ns)
+        status = run ? run_latency(o, run, error) : serve_latency(o, error);
+    else
+        status = run ? run_bandwidth(o, run, error) : serve_bandwidth(o, error);
     o->finished = !status;
     return status;
 }

@@ -23,10 +23,10 @@ enum gtopo_event_kind {
 /** What happened. Pointers are valid during the call only. */
 struct gtopo_event {
     enum gtopo_event_kind kind;
-    uint32_t done, total;   /**< probes */
-    const char *text;       /**< what is measured, or what went wrong */
-    uint32_t measurement;   /**< index in the map, or GTOPO_NONE */
-    double remaining_s;     /**< estimate of the time left */
+    uint32_t done, total; /**< probes */
+    const char *text;     /**< what is measured, or what went wrong */
+    uint32_t measurement; /**< index in the map, or GTOPO_NONE */
+    double remaining_s;   /**< estimate of the time left */
 };
 
 struct gtopo_campaign_options {
@@ -63,17 +63,17 @@ GTOPO_API void gtopo_campaign_options_init(struct gtopo_campaign_options *option
 /**
  * Discover hosts by their names, each through an agent started with options->launch, and add them to a map in this
  * order. The map is left unsealed. A host that cannot be reached or discovered becomes a finding ("host-missing"), the
- * rest goes on. Errors: GTOPO_EPEER when no host was left, GTOPO_EUSAGE for a name that cannot be one, GTOPO_ECANCELLED,
- * GTOPO_ENOMEM.
+ * rest goes on. Errors: GTOPO_EPEER when no host was left, GTOPO_EUSAGE for a name that cannot be one,
+ * GTOPO_ECANCELLED, GTOPO_ENOMEM.
  */
 GTOPO_API int gtopo_campaign_gather(struct gtopo_map *map, const char *const *names, size_t count,
                                     const struct gtopo_campaign_options *options, struct gtopo_error *error);
 
 /**
- * Measure the hosts of a sealed map. On each host: every RDMA port in loopback and port to port; where there is none, the
- * host's memory through libfabric. Between two hosts: from each RDMA port to the port of the same place. Each agent is
- * bound to the NUMA node of the port it uses. Measurements, and findings for probes that failed, are added to the map,
- * which comes back sealed.
+ * Measure the hosts of a sealed map. On each host: every RDMA port in loopback and port to port; where there is none,
+ * the host's memory through libfabric. Between two hosts: from each RDMA port to the port of the same place. Each agent
+ * is bound to the NUMA node of the port it uses. Measurements, and findings for probes that failed, are added to the
+ * map, which comes back sealed.
  *
  * Returns 0 when every probe was tried, whatever the results say. Errors: GTOPO_ECANCELLED (with the map holding what
  * was measured), GTOPO_EMISSING when nothing can be measured, GTOPO_ELINKDOWN when what was asked for has no link,

@@ -34,7 +34,7 @@ GTOPO_API const char *gtopo_version(void);
 enum gtopo_status {
     GTOPO_OK = 0,
     /* the caller */
-    GTOPO_EUSAGE = -256,   /**< an argument or an option makes no sense */
+    GTOPO_EUSAGE = -256,    /**< an argument or an option makes no sense */
     GTOPO_ENOTFOUND = -257, /**< no object of this address in the map */
     /* a file */
     GTOPO_EFORMAT = -272,  /**< the file is not what it should be: truncated, wrong type, out of range */
@@ -45,13 +45,13 @@ enum gtopo_status {
     GTOPO_EMISSING = -289, /**< hardware, driver, module or program that is needed is not there */
     GTOPO_ESYSTEM = -290,  /**< the operating system refused a resource: memory lock, process, file descriptor */
     /* a device or a link */
-    GTOPO_EDEVICE = -304,  /**< a device refused or failed */
+    GTOPO_EDEVICE = -304,   /**< a device refused or failed */
     GTOPO_ELINKDOWN = -305, /**< a port has no link */
     /* a peer */
-    GTOPO_EPEER = -320,    /**< the other side died or closed the stream */
+    GTOPO_EPEER = -320,     /**< the other side died or closed the stream */
     GTOPO_EPROTOCOL = -321, /**< the other side sent what the protocol does not allow */
-    GTOPO_ETIMEOUT = -322, /**< no progress before the deadline */
-    GTOPO_EDATA = -323,    /**< data arrived that is not what was sent */
+    GTOPO_ETIMEOUT = -322,  /**< no progress before the deadline */
+    GTOPO_EDATA = -323,     /**< data arrived that is not what was sent */
     /* neither */
     GTOPO_ECANCELLED = -336,
     GTOPO_EINTERNAL = -337, /**< a defect of this library: please report it */
@@ -75,8 +75,8 @@ GTOPO_API int gtopo_fail(struct gtopo_error *error, int code, const char *hint, 
     GTOPO_PRINTF(4, 5);
 
 /** The same, for a va_list. */
-GTOPO_API int gtopo_vfail(struct gtopo_error *error, int code, const char *hint, const char *format,
-                          va_list arguments) GTOPO_PRINTF(4, 0);
+GTOPO_API int gtopo_vfail(struct gtopo_error *error, int code, const char *hint, const char *format, va_list arguments)
+    GTOPO_PRINTF(4, 0);
 
 /** A request to stop long work early, keeping what it has. */
 struct gtopo_cancel;

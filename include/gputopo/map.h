@@ -66,51 +66,51 @@ GTOPO_API const char *gtopo_link_kind_name(enum gtopo_link_kind kind);
  */
 enum gtopo_attribute {
     /* any device */
-    GTOPO_ATTRIBUTE_MODEL,        /**< text */
-    GTOPO_ATTRIBUTE_VENDOR,       /**< text */
-    GTOPO_ATTRIBUTE_PCI_ID,       /**< text, "15b3:1021" */
-    GTOPO_ATTRIBUTE_PCI_CLASS,    /**< text, "0x020700" */
-    GTOPO_ATTRIBUTE_PCI_ADDRESS,  /**< text, identity, "0000:3b:00.0" */
-    GTOPO_ATTRIBUTE_NUMA,         /**< number: the operating system's index; unknown when firmware does not say */
-    GTOPO_ATTRIBUTE_SERIAL,       /**< text, identity */
-    GTOPO_ATTRIBUTE_UUID,         /**< text, identity */
-    GTOPO_ATTRIBUTE_DEVICE,       /**< text, identity: the operating system's name: "mlx5_0", "eth0", "nvme0n1" */
-    GTOPO_ATTRIBUTE_DRIVER,       /**< text */
-    GTOPO_ATTRIBUTE_FIRMWARE,     /**< text */
+    GTOPO_ATTRIBUTE_MODEL,       /**< text */
+    GTOPO_ATTRIBUTE_VENDOR,      /**< text */
+    GTOPO_ATTRIBUTE_PCI_ID,      /**< text, "15b3:1021" */
+    GTOPO_ATTRIBUTE_PCI_CLASS,   /**< text, "0x020700" */
+    GTOPO_ATTRIBUTE_PCI_ADDRESS, /**< text, identity, "0000:3b:00.0" */
+    GTOPO_ATTRIBUTE_NUMA,        /**< number: the operating system's index; unknown when firmware does not say */
+    GTOPO_ATTRIBUTE_SERIAL,      /**< text, identity */
+    GTOPO_ATTRIBUTE_UUID,        /**< text, identity */
+    GTOPO_ATTRIBUTE_DEVICE,      /**< text, identity: the operating system's name: "mlx5_0", "eth0", "nvme0n1" */
+    GTOPO_ATTRIBUTE_DRIVER,      /**< text */
+    GTOPO_ATTRIBUTE_FIRMWARE,    /**< text */
     /* machine, package, numa */
-    GTOPO_ATTRIBUTE_OS,           /**< text: kernel name and release */
-    GTOPO_ATTRIBUTE_OS_INDEX,     /**< number */
-    GTOPO_ATTRIBUTE_CORES,        /**< number */
-    GTOPO_ATTRIBUTE_CPUS,         /**< text: list of logical processors, "0-15,32-47" */
-    GTOPO_ATTRIBUTE_MEMORY_B,     /**< number, bytes */
+    GTOPO_ATTRIBUTE_OS,       /**< text: kernel name and release */
+    GTOPO_ATTRIBUTE_OS_INDEX, /**< number */
+    GTOPO_ATTRIBUTE_CORES,    /**< number */
+    GTOPO_ATTRIBUTE_CPUS,     /**< text: list of logical processors, "0-15,32-47" */
+    GTOPO_ATTRIBUTE_MEMORY_B, /**< number, bytes */
     /* nic, port */
-    GTOPO_ATTRIBUTE_NETDEV,       /**< text, identity */
-    GTOPO_ATTRIBUTE_MAC,          /**< text, identity, "52:54:00:00:00:01" */
-    GTOPO_ATTRIBUTE_GUID,         /**< 64-bit identifier, identity: of the port's own GUID, else of the node */
-    GTOPO_ATTRIBUTE_NODE_GUID,    /**< 64-bit identifier, identity */
-    GTOPO_ATTRIBUTE_SYSTEM_GUID,  /**< 64-bit identifier, identity: the system image, equal on all functions of a card */
-    GTOPO_ATTRIBUTE_LID,          /**< number, identity */
-    GTOPO_ATTRIBUTE_SM_LID,       /**< number, identity */
-    GTOPO_ATTRIBUTE_GIDS,         /**< GID table, identity */
-    GTOPO_ATTRIBUTE_LINK_LAYER,   /**< text: "InfiniBand" or "Ethernet" */
-    GTOPO_ATTRIBUTE_STATE,        /**< text: "active", "init", "armed", "down", "active-defer" */
+    GTOPO_ATTRIBUTE_NETDEV,      /**< text, identity */
+    GTOPO_ATTRIBUTE_MAC,         /**< text, identity, "52:54:00:00:00:01" */
+    GTOPO_ATTRIBUTE_GUID,        /**< 64-bit identifier, identity: of the port's own GUID, else of the node */
+    GTOPO_ATTRIBUTE_NODE_GUID,   /**< 64-bit identifier, identity */
+    GTOPO_ATTRIBUTE_SYSTEM_GUID, /**< 64-bit identifier, identity: the system image, equal on all functions of a card */
+    GTOPO_ATTRIBUTE_LID,         /**< number, identity */
+    GTOPO_ATTRIBUTE_SM_LID,      /**< number, identity */
+    GTOPO_ATTRIBUTE_GIDS,        /**< GID table, identity */
+    GTOPO_ATTRIBUTE_LINK_LAYER,  /**< text: "InfiniBand" or "Ethernet" */
+    GTOPO_ATTRIBUTE_STATE,       /**< text: "active", "init", "armed", "down", "active-defer" */
     GTOPO_ATTRIBUTE_PHYSICAL_STATE, /**< text, as the driver says it: "LinkUp", "Polling", "Disabled" */
-    GTOPO_ATTRIBUTE_RATE_Bps,     /**< number: bytes a second in one direction that the port runs at */
-    GTOPO_ATTRIBUTE_LANES,        /**< number: width of the port's link */
-    GTOPO_ATTRIBUTE_MTU_B,        /**< number: the netdev's MTU, bytes */
-    GTOPO_ATTRIBUTE_RDMA_MTU_B,   /**< number: the RDMA port's active MTU, bytes */
+    GTOPO_ATTRIBUTE_RATE_Bps,       /**< number: bytes a second in one direction that the port runs at */
+    GTOPO_ATTRIBUTE_LANES,          /**< number: width of the port's link */
+    GTOPO_ATTRIBUTE_MTU_B,          /**< number: the netdev's MTU, bytes */
+    GTOPO_ATTRIBUTE_RDMA_MTU_B,     /**< number: the RDMA port's active MTU, bytes */
     GTOPO_ATTRIBUTE_RDMA_MAX_MTU_B, /**< number, bytes */
-    GTOPO_ATTRIBUTE_VIRTUAL,      /**< number: 1 for a software device (rxe, siw, paravirtual) */
+    GTOPO_ATTRIBUTE_VIRTUAL,        /**< number: 1 for a software device (rxe, siw, paravirtual) */
     /* storage */
-    GTOPO_ATTRIBUTE_CAPACITY_B,   /**< number, bytes */
-    GTOPO_ATTRIBUTE_ROTATIONAL,   /**< number: 1 for a spinning disk */
+    GTOPO_ATTRIBUTE_CAPACITY_B, /**< number, bytes */
+    GTOPO_ATTRIBUTE_ROTATIONAL, /**< number: 1 for a spinning disk */
     GTOPO_ATTRIBUTES
 };
 
 enum gtopo_value_type {
     GTOPO_VALUE_NUMBER, /**< uint64_t */
     GTOPO_VALUE_TEXT,
-    GTOPO_VALUE_ID,   /**< uint64_t, written as "0x%016x" */
+    GTOPO_VALUE_ID, /**< uint64_t, written as "0x%016x" */
     GTOPO_VALUE_GIDS,
 };
 
@@ -125,8 +125,8 @@ GTOPO_API const char *gtopo_gid_type_name(enum gtopo_gid_type type);
 
 /** One line of a port's GID table. */
 struct gtopo_gid {
-    uint32_t index; /**< in the port's table */
-    uint32_t type;  /**< enum gtopo_gid_type */
+    uint32_t index;  /**< in the port's table */
+    uint32_t type;   /**< enum gtopo_gid_type */
     uint8_t raw[16]; /**< network byte order */
 };
 
@@ -144,13 +144,13 @@ struct gtopo_object {
  * 0 means unknown everywhere here.
  */
 struct gtopo_link {
-    uint32_t kind;    /**< enum gtopo_link_kind */
-    uint32_t ends[2]; /**< object ids */
-    uint16_t ports[2]; /**< the port's number when that end is a switch of the fabric, else 0 */
-    uint32_t count;   /**< parallel links folded into this one (NVLinks of a pair); at least 1 */
-    uint32_t width;   /**< lanes as negotiated */
+    uint32_t kind;          /**< enum gtopo_link_kind */
+    uint32_t ends[2];       /**< object ids */
+    uint16_t ports[2];      /**< the port's number when that end is a switch of the fabric, else 0 */
+    uint32_t count;         /**< parallel links folded into this one (NVLinks of a pair); at least 1 */
+    uint32_t width;         /**< lanes as negotiated */
     uint32_t capable_width; /**< lanes that both ends can do */
-    uint32_t speed_MTps; /**< per lane as negotiated, megatransfers per second: 16000 is PCIe generation 4 */
+    uint32_t speed_MTps;    /**< per lane as negotiated, megatransfers per second: 16000 is PCIe generation 4 */
     uint32_t capable_speed_MTps;
     uint64_t nominal_Bps; /**< of the link as negotiated, all of count */
     uint64_t capable_Bps; /**< of the link as both ends could do it */
@@ -168,8 +168,7 @@ GTOPO_API void gtopo_map_free(struct gtopo_map *map);
  * Begin a host with its machine object. Objects of a host can be added until the next host is begun.
  * Errors: GTOPO_EUSAGE for a name that is empty, repeated or holds one of "/:@" or a control character, GTOPO_ENOMEM.
  */
-GTOPO_API int gtopo_map_add_host(struct gtopo_map *map, const char *name, uint32_t *host,
-                                 struct gtopo_error *error);
+GTOPO_API int gtopo_map_add_host(struct gtopo_map *map, const char *name, uint32_t *host, struct gtopo_error *error);
 /**
  * Begin a host that looks like another: the same objects, links and values, but for what is marked "identity", which
  * it has none of yet. Nothing can be added to a shape that is shared. Errors: as gtopo_map_add_host().
@@ -181,8 +180,7 @@ GTOPO_API int gtopo_map_add_host_like(struct gtopo_map *map, const char *name, u
  * On failure the map may hold some of them. Errors: GTOPO_EUSAGE for a name that is there already or an unsealed map,
  * GTOPO_ENOMEM. O(hosts + objects).
  */
-GTOPO_API int gtopo_map_add_hosts_of(struct gtopo_map *map, const struct gtopo_map *other,
-                                     struct gtopo_error *error);
+GTOPO_API int gtopo_map_add_hosts_of(struct gtopo_map *map, const struct gtopo_map *other, struct gtopo_error *error);
 /** The machine object of a host. */
 GTOPO_API uint32_t gtopo_map_host_machine(const struct gtopo_map *map, uint32_t host);
 
@@ -191,12 +189,11 @@ GTOPO_API uint32_t gtopo_map_host_machine(const struct gtopo_map *map, uint32_t 
  * port the @p number given, which must be at least 1 and free; other kinds ignore @p number.
  * Errors: GTOPO_EUSAGE, GTOPO_ENOMEM.
  */
-GTOPO_API int gtopo_map_add_object(struct gtopo_map *map, enum gtopo_object_kind kind, uint32_t parent,
-                                   uint32_t number, uint32_t *id, struct gtopo_error *error);
+GTOPO_API int gtopo_map_add_object(struct gtopo_map *map, enum gtopo_object_kind kind, uint32_t parent, uint32_t number,
+                                   uint32_t *id, struct gtopo_error *error);
 
 /** Add a switch of the fabric. The name follows the rules of host names and is unique among hosts and switches. */
-GTOPO_API int gtopo_map_add_switch(struct gtopo_map *map, const char *name, uint32_t *id,
-                                   struct gtopo_error *error);
+GTOPO_API int gtopo_map_add_switch(struct gtopo_map *map, const char *name, uint32_t *id, struct gtopo_error *error);
 
 /** Add a link; both ends in one host, or a network link between ports and switches. The struct is copied. */
 GTOPO_API int gtopo_map_add_link(struct gtopo_map *map, const struct gtopo_link *link, uint32_t *id,
@@ -206,10 +203,10 @@ GTOPO_API int gtopo_map_add_link(struct gtopo_map *map, const struct gtopo_link 
  * Set an attribute of an object, replacing a former value. The text is copied; it must be UTF-8.
  * Errors: GTOPO_EUSAGE when the type is not the attribute's, GTOPO_ENOMEM.
  */
-GTOPO_API int gtopo_map_set_number(struct gtopo_map *map, uint32_t id, enum gtopo_attribute attribute,
-                                   uint64_t value, struct gtopo_error *error);
-GTOPO_API int gtopo_map_set_text(struct gtopo_map *map, uint32_t id, enum gtopo_attribute attribute,
-                                 const char *text, struct gtopo_error *error);
+GTOPO_API int gtopo_map_set_number(struct gtopo_map *map, uint32_t id, enum gtopo_attribute attribute, uint64_t value,
+                                   struct gtopo_error *error);
+GTOPO_API int gtopo_map_set_text(struct gtopo_map *map, uint32_t id, enum gtopo_attribute attribute, const char *text,
+                                 struct gtopo_error *error);
 GTOPO_API int gtopo_map_set_gids(struct gtopo_map *map, uint32_t id, const struct gtopo_gid *gids, size_t count,
                                  struct gtopo_error *error);
 /** Say that the attribute applies to this object but is not known: null in files. */
@@ -278,8 +275,8 @@ GTOPO_API int gtopo_map_add_measurement(struct gtopo_map *map, const struct gtop
                                         struct gtopo_error *error);
 GTOPO_API uint32_t gtopo_map_measurement_count(const struct gtopo_map *map);
 /** Read the @p index-th measurement, in the order they were added. Errors: GTOPO_ENOTFOUND. */
-GTOPO_API int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index,
-                                    struct gtopo_measurement *measurement, struct gtopo_error *error);
+GTOPO_API int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index, struct gtopo_measurement *measurement,
+                                    struct gtopo_error *error);
 /**
  * The best measurement that crossed a link: highest bandwidth or lowest latency. A bandwidth is a lower bound on
  * what the link can do. The map must be sealed. Errors: GTOPO_ENOTFOUND when nothing crossed it.
@@ -382,11 +379,9 @@ GTOPO_API int gtopo_address_parse(const struct gtopo_map *map, const char *text,
 /** The longest address of an object or an end, with its closing zero. */
 #define GTOPO_ADDRESS_MAX 640
 /** Write an object's address, with host. Works on an unsealed map too. Always zero-terminated; returns @p text. */
-GTOPO_API const char *gtopo_address_format(const struct gtopo_map *map, uint32_t object,
-                                           char text[GTOPO_ADDRESS_MAX]);
+GTOPO_API const char *gtopo_address_format(const struct gtopo_map *map, uint32_t object, char text[GTOPO_ADDRESS_MAX]);
 /** The same for memory and what moves it: "node3/gpu2@nic1:1". */
-GTOPO_API const char *gtopo_end_format(const struct gtopo_map *map, struct gtopo_end end,
-                                       char text[GTOPO_ADDRESS_MAX]);
+GTOPO_API const char *gtopo_end_format(const struct gtopo_map *map, struct gtopo_end end, char text[GTOPO_ADDRESS_MAX]);
 
 /** @}
  * @name Paths

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whatever is given to the reader of maps, it refuses or reads. What it reads can be asked anything, is written, and
- * that is read as the same map.
+ * Whatever is given to the reader of maps, it refuses or reads. What it reads can be asked anything, is
+ * written, and that is read as the same map.
  */
 #include <gputopo/map.h>
 #include <stdio.h>

@@ -39,8 +39,10 @@ static struct gtopo_map *cluster_map(void)
 /* "key type identity", one a line. */
 static void print_attributes(void)
 {
-    static const char *const types[] = {[GTOPO_VALUE_NUMBER] = "number", [GTOPO_VALUE_TEXT] = "text",
-                                        [GTOPO_VALUE_ID] = "id", [GTOPO_VALUE_GIDS] = "gids"};
+    static const char *const types[] = {[GTOPO_VALUE_NUMBER] = "number",
+                                        [GTOPO_VALUE_TEXT] = "text",
+                                        [GTOPO_VALUE_ID] = "id",
+                                        [GTOPO_VALUE_GIDS] = "gids"};
 
     for (unsigned i = 0; i < GTOPO_ATTRIBUTES; i++)
         printf("%s %s %d\n", gtopo_attribute_key(i), types[gtopo_attribute_type(i)], gtopo_attribute_is_identity(i));

@@ -218,10 +218,22 @@ static inline uint32_t build_cable(struct gtopo_map *map, const char *a, const c
 /* A measurement of 1 GB/s from memory to memory that is good in every respect, to be changed by the test. */
 static inline struct gtopo_measurement build_measurement(const struct gtopo_map *map, const char *from, const char *to)
 {
-    struct gtopo_measurement m = {.provenance = GTOPO_MEASURED, .metric = GTOPO_BANDWIDTH_Bps, .operation = "write",
-                                  .transport = "verbs", .method = "64 messages in flight", .stopped_by = "precision",
-                                  .tool = "a test", .message_B = 65536, .queue_pairs = 1, .depth = 64, .samples = 100,
-                                  .warmup_samples = 10, .median = 1e9, .low = 0.99e9, .high = 1.01e9, .verified = 1,
+    struct gtopo_measurement m = {.provenance = GTOPO_MEASURED,
+                                  .metric = GTOPO_BANDWIDTH_Bps,
+                                  .operation = "write",
+                                  .transport = "verbs",
+                                  .method = "64 messages in flight",
+                                  .stopped_by = "precision",
+                                  .tool = "a test",
+                                  .message_B = 65536,
+                                  .queue_pairs = 1,
+                                  .depth = 64,
+                                  .samples = 100,
+                                  .warmup_samples = 10,
+                                  .median = 1e9,
+                                  .low = 0.99e9,
+                                  .high = 1.01e9,
+                                  .verified = 1,
                                   .time_unix_s = 1700000000};
     struct gtopo_address ends[2] = {{0}, {0}};
     struct gtopo_error error;

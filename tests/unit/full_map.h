@@ -8,7 +8,8 @@
 /* Every attribute there is, on one object. */
 static inline void full_attributes(struct gtopo_map *map, uint32_t id)
 {
-    struct gtopo_gid gids[2] = {{0, GTOPO_GID_IB, {0xfe, 0x80, [15] = 1}}, {3, GTOPO_GID_ROCE_V2, {[10] = 0xff, 0xff, 10, 9, 0, 1}}};
+    struct gtopo_gid gids[2] = {{0, GTOPO_GID_IB, {0xfe, 0x80, [15] = 1}},
+                                {3, GTOPO_GID_ROCE_V2, {[10] = 0xff, 0xff, 10, 9, 0, 1}}};
     struct gtopo_error error;
 
     for (unsigned i = 0; i < GTOPO_ATTRIBUTES; i++)
@@ -64,8 +65,13 @@ static inline void full_findings(struct gtopo_map *map)
 static inline struct gtopo_map *full_map(void)
 {
     struct gtopo_map *map = build_map();
-    struct gtopo_link link = {.kind = GTOPO_LINK_NVLINK, .count = 18, .width = 4, .capable_width = 4,
-                              .speed_MTps = 100000, .capable_speed_MTps = 100000, .nominal_Bps = 450 * GB,
+    struct gtopo_link link = {.kind = GTOPO_LINK_NVLINK,
+                              .count = 18,
+                              .width = 4,
+                              .capable_width = 4,
+                              .speed_MTps = 100000,
+                              .capable_speed_MTps = 100000,
+                              .nominal_Bps = 450 * GB,
                               .capable_Bps = INT64_MAX};
     struct gtopo_error error;
     uint32_t id;

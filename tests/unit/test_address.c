@@ -61,7 +61,8 @@ static void what_stands_behind_the_at_moves_the_bytes(void **state)
     assert_int_equal(address.object, at(map, "node4/gpu1"));
     assert_int_equal(address.via, at(map, "node4/nic1:1"));
     assert_int_equal(parse(map, "node4/gpu1").via, GTOPO_NONE);
-    assert_string_equal(gtopo_end_format(map, (struct gtopo_end){address.object, address.via}, text), "node4/gpu1@nic1:1");
+    assert_string_equal(gtopo_end_format(map, (struct gtopo_end){address.object, address.via}, text),
+                        "node4/gpu1@nic1:1");
     assert_string_equal(gtopo_end_format(map, (struct gtopo_end){address.object, GTOPO_NONE}, text), "node4/gpu1");
     gtopo_map_free(map);
 }
@@ -93,11 +94,28 @@ static void the_only_host_may_be_left_out(void **state)
 static void what_is_not_in_the_map_is_not_found(void **state)
 {
     struct gtopo_map *map = two_hosts_and_a_leaf();
-    static const char *const missing[] = {"",           "node5",        "node5/gpu0",   "gpu0",          "node3/gpu9",
-                                          "node3/",     "node3/gpu",    "node3/gpu00",  "node3/gpu0@",   "node3/gpu0@nic7",
-                                          "node3/leaf4", "node3/gpu0:1", "node3/nic0:0", "node3/nic0:01", "node3/nic0:",
-                                          "node3/nic:1", "/gpu0",        "node3/gpu-1",  "node3/GPU0",    "node3/gpu0 ",
-                                          "node3/gpu4294967296", "node3/gpu99999999999999999999"};
+    static const char *const missing[] = {"",
+                                          "node5",
+                                          "node5/gpu0",
+                                          "gpu0",
+                                          "node3/gpu9",
+                                          "node3/",
+                                          "node3/gpu",
+                                          "node3/gpu00",
+                                          "node3/gpu0@",
+                                          "node3/gpu0@nic7",
+                                          "node3/leaf4",
+                                          "node3/gpu0:1",
+                                          "node3/nic0:0",
+                                          "node3/nic0:01",
+                                          "node3/nic0:",
+                                          "node3/nic:1",
+                                          "/gpu0",
+                                          "node3/gpu-1",
+                                          "node3/GPU0",
+                                          "node3/gpu0 ",
+                                          "node3/gpu4294967296",
+                                          "node3/gpu99999999999999999999"};
     struct gtopo_address address = {7, 7, 7};
 
     (void)state;
@@ -114,7 +132,8 @@ static void what_is_not_in_the_map_is_not_found(void **state)
 static void what_is_no_address_is_a_usage_error(void **state)
 {
     struct gtopo_map *map = two_hosts_and_a_leaf();
-    static const char *const bad[] = {"leaf4:", "leaf4:0x1", "leaf4:65536", "leaf4:-1", "leaf4:017", "leaf4/gpu0", "node3@nic0", "node3:1", "a\x1b[2J", "\xff"};
+    static const char *const bad[] = {"leaf4:",     "leaf4:0x1",  "leaf4:65536", "leaf4:-1", "leaf4:017",
+                                      "leaf4/gpu0", "node3@nic0", "node3:1",     "a\x1b[2J", "\xff"};
     struct gtopo_address address;
 
     (void)state;

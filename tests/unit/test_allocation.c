@@ -81,9 +81,9 @@ static int fill_host(struct gtopo_map *map)
 {
     static const struct {
         uint32_t kind, parent, link;
-    } objects[] = {{GTOPO_PACKAGE, 0, GTOPO_LINK_PLATFORM}, {GTOPO_NUMA, 1, GTOPO_LINK_MEMORY},
+    } objects[] = {{GTOPO_PACKAGE, 0, GTOPO_LINK_PLATFORM},   {GTOPO_NUMA, 1, GTOPO_LINK_MEMORY},
                    {GTOPO_HOST_BRIDGE, 1, GTOPO_LINK_MEMORY}, {GTOPO_GPU, 3, GTOPO_LINK_PCIE},
-                   {GTOPO_NIC, 3, GTOPO_LINK_PCIE}, {GTOPO_PORT, 5, GTOPO_LINK_PORT}};
+                   {GTOPO_NIC, 3, GTOPO_LINK_PCIE},           {GTOPO_PORT, 5, GTOPO_LINK_PORT}};
     struct gtopo_gid gid = {0, GTOPO_GID_IB, {0xfe, 0x80}};
     uint32_t host, id, link_id;
 
@@ -95,7 +95,8 @@ static int fill_host(struct gtopo_map *map)
         link.ends[0] = id;
         link.ends[1] = objects[i].parent;
         TRY(gtopo_map_add_link(map, &link, &link_id, &error));
-        TRY(gtopo_map_set_text(map, id, GTOPO_ATTRIBUTE_MODEL, "a model whose name is long enough for the texts to grow", &error));
+        TRY(gtopo_map_set_text(map, id, GTOPO_ATTRIBUTE_MODEL,
+                               "a model whose name is long enough for the texts to grow", &error));
         TRY(gtopo_map_set_number(map, id, GTOPO_ATTRIBUTE_LID, i, &error));
     }
     TRY(gtopo_map_set_gids(map, id, &gid, 1, &error));
@@ -105,9 +106,17 @@ static int fill_host(struct gtopo_map *map)
 static int fill_fabric(struct gtopo_map *map)
 {
     struct gtopo_link link = {.kind = GTOPO_LINK_NETWORK, .count = 1, .ends = {6, GTOPO_FABRIC_BASE}, .ports = {0, 1}};
-    struct gtopo_measurement m = {.from = {2, 6}, .to = {9, 13}, .operation = "write", .transport = "verbs",
-                                  .method = "a method", .tool = "a tool", .samples = 1, .median = 2, .low = 1,
-                                  .high = 3, .message_B = 8};
+    struct gtopo_measurement m = {.from = {2, 6},
+                                  .to = {9, 13},
+                                  .operation = "write",
+                                  .transport = "verbs",
+                                  .method = "a method",
+                                  .tool = "a tool",
+                                  .samples = 1,
+                                  .median = 2,
+                                  .low = 1,
+                                  .high = 3,
+                                  .message_B = 8};
     struct gtopo_finding finding = {"rule", GTOPO_NOTE, 4, "a text", "a step"};
     uint32_t id;
 

@@ -159,7 +159,8 @@ static void a_value_that_no_file_can_hold_is_refused(void **state)
 static void a_gid_table_is_kept_line_by_line(void **state)
 {
     struct gtopo_map *map = one_port();
-    struct gtopo_gid gids[2] = {{0, GTOPO_GID_IB, {0xfe, 0x80}}, {3, GTOPO_GID_ROCE_V2, {[10] = 0xff, 0xff, 10, 0, 0, 1}}};
+    struct gtopo_gid gids[2] = {{0, GTOPO_GID_IB, {0xfe, 0x80}},
+                                {3, GTOPO_GID_ROCE_V2, {[10] = 0xff, 0xff, 10, 0, 0, 1}}};
     const struct gtopo_gid *read;
     size_t count;
 
@@ -177,7 +178,8 @@ static void a_gid_table_is_kept_line_by_line(void **state)
 static void a_gid_table_of_the_map_itself_can_be_set(void **state)
 {
     struct gtopo_map *map = one_port();
-    struct gtopo_gid gids[5] = {{0, GTOPO_GID_IB, {0xfe, 0x80}}, {.index = 1}, {.index = 2}, {.index = 3}, {.index = 4}};
+    struct gtopo_gid gids[5] = {
+        {0, GTOPO_GID_IB, {0xfe, 0x80}}, {.index = 1}, {.index = 2}, {.index = 3}, {.index = 4}};
     const struct gtopo_gid *read;
     size_t count;
 
@@ -214,7 +216,8 @@ static void values_that_differ_make_another_shape_and_identity_does_not(void **s
     (void)state;
     for (int i = 0; i < 4; i++) {
         build_host(map, (const char *[]){"a", "b", "c", "d"}[i], "gpu0");
-        assert_ok(gtopo_map_set_text(map, build_find(map, "gpu0"), GTOPO_ATTRIBUTE_MODEL, i == 2 ? "H100" : "H200", &error));
+        assert_ok(
+            gtopo_map_set_text(map, build_find(map, "gpu0"), GTOPO_ATTRIBUTE_MODEL, i == 2 ? "H100" : "H200", &error));
         assert_ok(gtopo_map_set_text(map, build_find(map, "gpu0"), GTOPO_ATTRIBUTE_SERIAL,
                                      (const char *[]){"1", "2", "3", "4"}[i], &error));
     }

@@ -10,12 +10,23 @@ static const struct {
     int status;
     const char *name;
 } statuses[] = {
-    {GTOPO_OK, "ok"},           {GTOPO_EUSAGE, "usage"},         {GTOPO_ENOTFOUND, "notfound"},
-    {GTOPO_EFORMAT, "format"},  {GTOPO_EVERSION, "version"},     {GTOPO_EIO, "io"},
-    {GTOPO_ENOMEM, "nomem"},    {GTOPO_EMISSING, "missing"},     {GTOPO_ESYSTEM, "system"},
-    {GTOPO_EDEVICE, "device"},  {GTOPO_ELINKDOWN, "linkdown"},   {GTOPO_EPEER, "peer"},
-    {GTOPO_EPROTOCOL, "protocol"}, {GTOPO_ETIMEOUT, "timeout"},  {GTOPO_EDATA, "data"},
-    {GTOPO_ECANCELLED, "cancelled"}, {GTOPO_EINTERNAL, "internal"},
+    {GTOPO_OK, "ok"},
+    {GTOPO_EUSAGE, "usage"},
+    {GTOPO_ENOTFOUND, "notfound"},
+    {GTOPO_EFORMAT, "format"},
+    {GTOPO_EVERSION, "version"},
+    {GTOPO_EIO, "io"},
+    {GTOPO_ENOMEM, "nomem"},
+    {GTOPO_EMISSING, "missing"},
+    {GTOPO_ESYSTEM, "system"},
+    {GTOPO_EDEVICE, "device"},
+    {GTOPO_ELINKDOWN, "linkdown"},
+    {GTOPO_EPEER, "peer"},
+    {GTOPO_EPROTOCOL, "protocol"},
+    {GTOPO_ETIMEOUT, "timeout"},
+    {GTOPO_EDATA, "data"},
+    {GTOPO_ECANCELLED, "cancelled"},
+    {GTOPO_EINTERNAL, "internal"},
 };
 
 static void every_status_has_its_name(void **state)

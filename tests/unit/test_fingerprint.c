@@ -24,8 +24,9 @@ static uint64_t fingerprint_of(const char *description)
 static void order_of_enumeration_does_not_matter(void **state)
 {
     (void)state;
-    assert_int_equal(fingerprint_of("package0 host-bridge0<package0 gpu0<host-bridge0@32 nic0<host-bridge0@16 nic0:1<nic0"),
-                     fingerprint_of("package0 host-bridge0<package0 nic0<host-bridge0@16 nic0:1<nic0 gpu0<host-bridge0@32"));
+    assert_int_equal(
+        fingerprint_of("package0 host-bridge0<package0 gpu0<host-bridge0@32 nic0<host-bridge0@16 nic0:1<nic0"),
+        fingerprint_of("package0 host-bridge0<package0 nic0<host-bridge0@16 nic0:1<nic0 gpu0<host-bridge0@32"));
 }
 
 /* Eight devices of different models, added in random order under random parents of equal look. */
@@ -75,7 +76,8 @@ static void identity_does_not_matter(void **state)
         build_host(map, i ? "b" : "a", TWO_SOCKETS);
         assert_ok(gtopo_map_set_number(map, build_find(map, "nic0:1"), GTOPO_ATTRIBUTE_GUID, 7 + (uint64_t)i, &error));
         assert_ok(gtopo_map_set_text(map, build_find(map, "gpu0"), GTOPO_ATTRIBUTE_UUID, i ? "x" : "y", &error));
-        assert_ok(gtopo_map_set_text(map, build_find(map, "gpu1"), GTOPO_ATTRIBUTE_PCI_ADDRESS, i ? "0000:3b:00.0" : "0000:5e:00.0", &error));
+        assert_ok(gtopo_map_set_text(map, build_find(map, "gpu1"), GTOPO_ATTRIBUTE_PCI_ADDRESS,
+                                     i ? "0000:3b:00.0" : "0000:5e:00.0", &error));
     }
     build_seal(map);
     assert_int_equal(gtopo_map_shape_count(map), 1);
@@ -136,8 +138,9 @@ static void every_fact_of_a_link_counts(void **state)
 static void where_a_device_hangs_matters(void **state)
 {
     (void)state;
-    assert_int_not_equal(fingerprint_of("host-bridge0 host-bridge1 gpu0<host-bridge0 gpu1<host-bridge0 nic0<host-bridge1"),
-                         fingerprint_of("host-bridge0 host-bridge1 gpu0<host-bridge0 gpu1<host-bridge1 nic0<host-bridge1"));
+    assert_int_not_equal(
+        fingerprint_of("host-bridge0 host-bridge1 gpu0<host-bridge0 gpu1<host-bridge0 nic0<host-bridge1"),
+        fingerprint_of("host-bridge0 host-bridge1 gpu0<host-bridge0 gpu1<host-bridge1 nic0<host-bridge1"));
     assert_int_not_equal(fingerprint_of("gpu0 gpu1 gpu2 gpu3 gpu0=gpu1 gpu1=gpu2 gpu2=gpu3 gpu3=gpu0"),
                          fingerprint_of("gpu0 gpu1 gpu2 gpu3 gpu0=gpu1 gpu1=gpu2 gpu2=gpu0 gpu2=gpu3"));
 }

@@ -150,8 +150,10 @@ static void what_is_no_map_is_refused(void **state)
     REFUSE_EACH(changes);
     refuse_text("{}", GTOPO_EFORMAT, "\"format\"");
     refuse_text("[]", GTOPO_EFORMAT, "\"format\"");
-    refuse_text("{\"format\":\"gputopo-map\",\"version\":1,\"producer\":\"x\",\"shapes\":{}}", GTOPO_EFORMAT, "\"shapes\" has to be an array");
-    refuse_text("{\"format\":\"gputopo-map\",\"version\":1,\"producer\":\"x\",\"shapes\":[]}", GTOPO_EFORMAT, "\"hosts\" has to be an array");
+    refuse_text("{\"format\":\"gputopo-map\",\"version\":1,\"producer\":\"x\",\"shapes\":{}}", GTOPO_EFORMAT,
+                "\"shapes\" has to be an array");
+    refuse_text("{\"format\":\"gputopo-map\",\"version\":1,\"producer\":\"x\",\"shapes\":[]}", GTOPO_EFORMAT,
+                "\"hosts\" has to be an array");
 }
 
 static void bad_shapes_are_refused(void **state)
@@ -161,14 +163,19 @@ static void bad_shapes_are_refused(void **state)
         {"\"fingerprint\":\"0x", "\"fingerprint\":\"0x0", "shapes[0]: \"fingerprint\""},
         {"\"fingerprint\":\"0x", "\"mark\":1,\"fingerprint\":\"0x", "shapes[0]: \"mark\" is not known"},
         {"{\"name\":\"machine\",\"kind\":\"machine\",\"parent\":null},\n", "", "shapes[0].objects[0]"},
-        {"{\"name\":\"machine\",\"kind\":\"machine\"", "{\"name\":\"machine0\",\"kind\":\"machine\"", "\"name\" has to be \"machine\""},
+        {"{\"name\":\"machine\",\"kind\":\"machine\"", "{\"name\":\"machine0\",\"kind\":\"machine\"",
+         "\"name\" has to be \"machine\""},
         {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"nic\",\"parent\":null", "shapes[0].objects[1]"},
         {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"nic\",\"parent\":1", "\"parent\" has to be a text"},
-        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"nic\",\"parent\":\"gpu0\"", "\"gpu0\", which does not come before"},
+        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"nic\",\"parent\":\"gpu0\"",
+         "\"gpu0\", which does not come before"},
         {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"nic\",\"parent\":\"nic0\"", "does not come before"},
-        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"toaster\",\"parent\":\"machine\"", "\"kind\" cannot be \"toaster\""},
-        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"switch\",\"parent\":\"machine\"", "\"switch\" cannot be added"},
-        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"machine\",\"parent\":\"machine\"", "the machine, and nothing else"},
+        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"toaster\",\"parent\":\"machine\"",
+         "\"kind\" cannot be \"toaster\""},
+        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"switch\",\"parent\":\"machine\"",
+         "\"switch\" cannot be added"},
+        {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":\"machine\",\"parent\":\"machine\"",
+         "the machine, and nothing else"},
         {"\"kind\":\"nic\",\"parent\":\"machine\"", "\"kind\":7,\"parent\":\"machine\"", "\"kind\" has to be a text"},
         {"\"name\":\"nic0\",\"kind\"", "\"name\":\"nic1\",\"kind\"", "has to be \"nic0\""},
         {"\"name\":\"nic0\",\"kind\"", "\"kind\"", "\"name\" has to be a text"},
@@ -177,7 +184,8 @@ static void bad_shapes_are_refused(void **state)
         {"\"name\":\"nic0:2\",\"kind\"", "\"name\":\"nic0:65536\",\"kind\"", "1 to 65535"},
         {"\"name\":\"nic0:2\",\"kind\"", "\"name\":\"nic0:4294967298\",\"kind\"", "\"name\" has to be"},
         {"\"name\":\"nic0:2\",\"kind\"", "\"name\":\"nic0:02\",\"kind\"", "\"name\" has to be \"nic0:2\""},
-        {"\"name\":\"nic0:2\",\"kind\":\"port\",\"parent\":\"nic0\"", "\"name\":\"nic0:2\",\"kind\":\"port\",\"parent\":\"machine\"", "a port is on a NIC"},
+        {"\"name\":\"nic0:2\",\"kind\":\"port\",\"parent\":\"nic0\"",
+         "\"name\":\"nic0:2\",\"kind\":\"port\",\"parent\":\"machine\"", "a port is on a NIC"},
     };
 
     (void)state;
@@ -224,9 +232,12 @@ static void bad_links_are_refused(void **state)
         {"\"ends\":[\"nic0\",\"machine\"]", "\"ends\":[\"nic0\",\"machine\",\"nic0\"]", "array of two texts"},
         {"\"ends\":[\"nic0\",\"machine\"]", "\"ends\":[\"nic0\",1]", "array of two texts"},
         {"\"ends\":[\"nic0\",\"machine\"]", "\"ends\":\"nic0\"", "array of two texts"},
-        {"\"ends\":[\"nic0\",\"machine\"],\"count\":1", "\"ends\":[\"nic0\",\"machine\"],\"count\":0", "count of at least 1"},
-        {"\"ends\":[\"nic0\",\"machine\"],\"count\":1", "\"ends\":[\"nic0\",\"machine\"],\"count\":null", "\"count\" has to be a whole number"},
-        {"\"ends\":[\"nic0\",\"machine\"],\"count\":1", "\"ends\":[\"nic0\",\"machine\"]", "\"count\" has to be a whole number"},
+        {"\"ends\":[\"nic0\",\"machine\"],\"count\":1", "\"ends\":[\"nic0\",\"machine\"],\"count\":0",
+         "count of at least 1"},
+        {"\"ends\":[\"nic0\",\"machine\"],\"count\":1", "\"ends\":[\"nic0\",\"machine\"],\"count\":null",
+         "\"count\" has to be a whole number"},
+        {"\"ends\":[\"nic0\",\"machine\"],\"count\":1", "\"ends\":[\"nic0\",\"machine\"]",
+         "\"count\" has to be a whole number"},
         {"\"width\":null", "\"width\":-4", "\"width\" has to be a whole number"},
         {"\"width\":null", "\"width\":4294967296", "\"width\" has to be a whole number from 0 to 4294967295"},
         {"\"nominal_Bps\":null", "\"nominal_Bps\":1.5", "\"nominal_Bps\" has to be a whole number"},
@@ -240,24 +251,33 @@ static void bad_links_are_refused(void **state)
 static void bad_hosts_are_refused(void **state)
 {
     static const struct change changes[] = {
-        {"{\"name\":\"odd\",\"shape\":0", "{\"name\":\"odd\",\"shape\":2", "hosts[0]: \"shape\" is 2, but there are 2 shapes"},
+        {"{\"name\":\"odd\",\"shape\":0", "{\"name\":\"odd\",\"shape\":2",
+         "hosts[0]: \"shape\" is 2, but there are 2 shapes"},
         {"{\"name\":\"odd\",\"shape\":0", "{\"name\":\"odd\",\"shape\":-1", "\"shape\" has to be a whole number"},
         {"{\"name\":\"odd\",\"shape\":0", "{\"name\":\"odd\"", "\"shape\" has to be a whole number"},
         {"{\"name\":\"odd\",\"shape\":0", "{\"name\":\"\",\"shape\":0", "cannot be the name of a host"},
         {"{\"name\":\"odd\",\"shape\":0", "{\"name\":\"a/b\",\"shape\":0", "\"a/b\" cannot be the name of a host"},
         {"{\"name\":\"odd\",\"shape\":0", "{\"name\":null,\"shape\":0", "\"name\" has to be a text"},
-        {"{\"name\":\"odd\",\"shape\":0", "{\"rack\":1,\"name\":\"odd\",\"shape\":0", "hosts[0]: \"rack\" is not known"},
-        {"{\"name\":\"b\",\"shape\":1", "{\"name\":\"a\",\"shape\":1", "hosts[2]: there are two hosts or switches named \"a\""},
-        {"{\"name\":\"a\",\"shape\":1,\"objects\":{", "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu9\":{},", "\"gpu9\", which is no object"},
-        {"{\"name\":\"a\",\"shape\":1,\"objects\":{", "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu1\":1,", "\"gpu1\", which is no object"},
-        {"{\"name\":\"a\",\"shape\":1,\"objects\":{", "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu1\":{\"model\":\"x\"},", "\"model\" belongs to the shape"},
-        {"{\"name\":\"a\",\"shape\":1,\"objects\":{", "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu1\":{\"colour\":1},", "\"colour\" is not known"},
+        {"{\"name\":\"odd\",\"shape\":0", "{\"rack\":1,\"name\":\"odd\",\"shape\":0",
+         "hosts[0]: \"rack\" is not known"},
+        {"{\"name\":\"b\",\"shape\":1", "{\"name\":\"a\",\"shape\":1",
+         "hosts[2]: there are two hosts or switches named \"a\""},
+        {"{\"name\":\"a\",\"shape\":1,\"objects\":{", "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu9\":{},",
+         "\"gpu9\", which is no object"},
+        {"{\"name\":\"a\",\"shape\":1,\"objects\":{", "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu1\":1,",
+         "\"gpu1\", which is no object"},
+        {"{\"name\":\"a\",\"shape\":1,\"objects\":{",
+         "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu1\":{\"model\":\"x\"},", "\"model\" belongs to the shape"},
+        {"{\"name\":\"a\",\"shape\":1,\"objects\":{",
+         "{\"name\":\"a\",\"shape\":1,\"objects\":{\"gpu1\":{\"colour\":1},", "\"colour\" is not known"},
     };
 
     (void)state;
     REFUSE_EACH(changes);
-    refuse_text("{\"format\":\"gputopo-map\",\"version\":1,\"producer\":\"x\",\"shapes\":[{}],\"hosts\":[],\"switches\":[],"
-                "\"cables\":[],\"measurements\":[],\"findings\":[]}", GTOPO_EFORMAT, "shapes[0]: no host has this shape");
+    refuse_text(
+        "{\"format\":\"gputopo-map\",\"version\":1,\"producer\":\"x\",\"shapes\":[{}],\"hosts\":[],\"switches\":[],"
+        "\"cables\":[],\"measurements\":[],\"findings\":[]}",
+        GTOPO_EFORMAT, "shapes[0]: no host has this shape");
 }
 
 static void bad_switches_and_cables_are_refused(void **state)
@@ -267,10 +287,12 @@ static void bad_switches_and_cables_are_refused(void **state)
         {"{\"name\":\"spine\"", "{\"name\":7", "switches[1]: \"name\""},
         {"{\"name\":\"spine\"}", "\"spine\"", "switches[1]: has to be an object"},
         {"{\"name\":\"spine\"", "{\"colour\":7,\"name\":\"spine\"", "\"colour\" is not known"},
-        {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"a/nic0\",\"leaf:1\"]", "cables[0]: a network link ends at a port or a switch"},
+        {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"a/nic0\",\"leaf:1\"]",
+         "cables[0]: a network link ends at a port or a switch"},
         {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"z/nic0:1\",\"leaf:1\"]", "cables[0]: no host or switch"},
         {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"a/nic0:9\",\"leaf:1\"]", "has no \"nic0:9\""},
-        {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"a/nic0:1\",\"leaf:65536\"]", "not the address of a switch's port"},
+        {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"a/nic0:1\",\"leaf:65536\"]",
+         "not the address of a switch's port"},
         {"\"ends\":[\"a/nic0:1\",\"leaf:1\"]", "\"ends\":[\"a/nic0:1@nic1:1\",\"leaf:1\"]", "cables[0]"},
         {"\"kind\":\"network\"", "\"kind\":\"pcie\"", "a cable is of kind \"network\""},
     };
@@ -288,7 +310,8 @@ static void bad_measurements_are_refused(void **state)
         {"\"from\":\"a/numa0@nic0:1\"", "\"from\":7", "\"from\" has to be a text"},
         {"\"provenance\":\"measured\"", "\"provenance\":\"guessed\"", "\"provenance\" cannot be \"guessed\""},
         {"\"bandwidth_Bps\":{", "\"bandwidth\":{", "\"bandwidth\" is not known"},
-        {"\"bandwidth_Bps\":{", "\"latency_ns\":{\"median\":1,\"low\":1,\"high\":1,\"confidence\":0.95},\"bandwidth_Bps\":{", "both"},
+        {"\"bandwidth_Bps\":{",
+         "\"latency_ns\":{\"median\":1,\"low\":1,\"high\":1,\"confidence\":0.95},\"bandwidth_Bps\":{", "both"},
         {"\"median\":1000000000", "\"median\":10000000000", "low <= median <= high"},
         {"\"median\":1000000000", "\"median\":-1", "low <= median <= high"},
         {"\"median\":1000000000", "\"median\":null", "\"median\" has to be a number"},

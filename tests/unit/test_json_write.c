@@ -125,7 +125,9 @@ static void what_is_read_is_what_was_written(void **state)
 
 static void numbers_of_every_size_survive(void **state)
 {
-    static const double medians[] = {1e-300, 0.0009999, 0.00100049, 0.4999, 0.9994, 0.99951, 1, 1.5, 123456.7894, 999999999999.9994, 1e12, 1e15 / 3, 8.99e18, 9e18, 9.3e18, 1.7e308};
+    static const double medians[] = {1e-300, 0.0009999,   0.00100049,        0.4999, 0.9994,   0.99951, 1,
+                                     1.5,    123456.7894, 999999999999.9994, 1e12,   1e15 / 3, 8.99e18, 9e18,
+                                     9.3e18, 1.7e308};
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof medians / sizeof *medians; i++) {

@@ -58,8 +58,14 @@ static void parents_come_before_children(void **state)
 static void links_keep_what_they_were_given(void **state)
 {
     struct gtopo_map *map = build_map();
-    struct gtopo_link link = {.kind = GTOPO_LINK_PCIE, .count = 2, .width = 8, .capable_width = 16,
-                              .speed_MTps = 16000, .capable_speed_MTps = 32000, .nominal_Bps = 1, .capable_Bps = 2};
+    struct gtopo_link link = {.kind = GTOPO_LINK_PCIE,
+                              .count = 2,
+                              .width = 8,
+                              .capable_width = 16,
+                              .speed_MTps = 16000,
+                              .capable_speed_MTps = 32000,
+                              .nominal_Bps = 1,
+                              .capable_Bps = 2};
     struct gtopo_link read;
     uint32_t id;
 

@@ -261,7 +261,8 @@ static void a_link_that_nothing_crossed_has_no_measurement(void **state)
     assert_fails(GTOPO_EUSAGE, gtopo_map_link_measurement(map, 0, GTOPO_LATENCY_ns, &index, &error));
     add(map, GTOPO_MEASURED, GTOPO_BANDWIDTH_Bps, 1e9);
     build_seal(map);
-    assert_fails(GTOPO_ENOTFOUND, gtopo_map_link_measurement(map, link_between(map, "a/nic0:1", "leaf"), GTOPO_LATENCY_ns, &index, &error));
+    assert_fails(GTOPO_ENOTFOUND, gtopo_map_link_measurement(map, link_between(map, "a/nic0:1", "leaf"),
+                                                             GTOPO_LATENCY_ns, &index, &error));
     assert_fails(GTOPO_ENOTFOUND, gtopo_map_link_measurement(map, 99999, GTOPO_BANDWIDTH_Bps, &index, &error));
     assert_int_equal(index, 7);
     gtopo_map_free(map);
@@ -270,7 +271,9 @@ static void a_link_that_nothing_crossed_has_no_measurement(void **state)
 static void findings_are_kept_in_their_order(void **state)
 {
     struct gtopo_map *map = two_hosts();
-    struct gtopo_finding finding = {"port-down", GTOPO_FAULT, at(map, "b/nic1:1"), "b/nic1:1 has no link", "look at its cable"}, read;
+    struct gtopo_finding finding = {"port-down", GTOPO_FAULT, at(map, "b/nic1:1"), "b/nic1:1 has no link",
+                                    "look at its cable"},
+                         read;
 
     (void)state;
     assert_ok(gtopo_map_add_finding(map, &finding, &error));

@@ -15,7 +15,8 @@ static struct gtopo_map *one_host(const char *name, const char *description)
 
 static void hosts_of_one_look_share_a_shape_after_the_next_seal(void **state)
 {
-    struct gtopo_map *map = one_host("a", TWO_SOCKETS), *same = one_host("b", TWO_SOCKETS), *odd = one_host("c", "gpu0");
+    struct gtopo_map *map = one_host("a", TWO_SOCKETS), *same = one_host("b", TWO_SOCKETS),
+                     *odd = one_host("c", "gpu0");
 
     (void)state;
     assert_ok(gtopo_map_add_hosts_of(map, same, &error));

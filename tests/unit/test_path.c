@@ -197,7 +197,8 @@ static void a_host_forwards_nothing_from_port_to_port(void **state)
 
 static void ports_of_a_host_have_a_way_inside(void **state)
 {
-    struct gtopo_map *map = one_host("host-bridge0 nic0<host-bridge0 nic0:1<nic0 nic0:2<nic0 nic1<host-bridge0 nic1:1<nic1");
+    struct gtopo_map *map =
+        one_host("host-bridge0 nic0<host-bridge0 nic0:1<nic0 nic0:2<nic0 nic1<host-bridge0 nic1:1<nic1");
 
     (void)state;
     assert_way(map, "nic0:1", "nic0:2", "h/nic0:1 h/nic0 h/nic0:2");
@@ -208,8 +209,9 @@ static void ports_of_a_host_have_a_way_inside(void **state)
 
 static void gpus_and_storage_carry_nothing_for_others(void **state)
 {
-    struct gtopo_map *map = one_host("host-bridge0 host-bridge1 gpu0<host-bridge0 storage0<host-bridge0 nic0<host-bridge0 "
-                                     "gpu1<host-bridge1 gpu0=gpu1");
+    struct gtopo_map *map =
+        one_host("host-bridge0 host-bridge1 gpu0<host-bridge0 storage0<host-bridge0 nic0<host-bridge0 "
+                 "gpu1<host-bridge1 gpu0=gpu1");
 
     (void)state;
     assert_string_equal(class_between(map, "nic0", "gpu0"), "PHB");
@@ -235,7 +237,8 @@ static void other_hosts_carry_nothing(void **state)
 
 static void the_bottleneck_is_the_first_slowest_link(void **state)
 {
-    struct gtopo_map *map = one_host("host-bridge0 pci-switch0<host-bridge0@64 gpu0<pci-switch0@16 nic0<host-bridge0@16");
+    struct gtopo_map *map =
+        one_host("host-bridge0 pci-switch0<host-bridge0@64 gpu0<pci-switch0@16 nic0<host-bridge0@16");
     struct gtopo_path path;
 
     (void)state;

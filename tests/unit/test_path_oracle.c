@@ -78,9 +78,10 @@ static void add_cross_links(struct gtopo_map *map, uint32_t machine, uint32_t la
 
 static void add_random_host(struct gtopo_map *map, const char *name)
 {
-    static const uint32_t kinds[] = {GTOPO_PACKAGE, GTOPO_PACKAGE, GTOPO_NUMA, GTOPO_NUMA, GTOPO_HOST_BRIDGE, GTOPO_HOST_BRIDGE,
-                                     GTOPO_PCI_SWITCH, GTOPO_PCI_SWITCH, GTOPO_GPU, GTOPO_GPU, GTOPO_NIC, GTOPO_NIC,
-                                     GTOPO_PORT, GTOPO_PORT, GTOPO_STORAGE, GTOPO_NVSWITCH};
+    static const uint32_t kinds[] = {GTOPO_PACKAGE,     GTOPO_PACKAGE,     GTOPO_NUMA,       GTOPO_NUMA,
+                                     GTOPO_HOST_BRIDGE, GTOPO_HOST_BRIDGE, GTOPO_PCI_SWITCH, GTOPO_PCI_SWITCH,
+                                     GTOPO_GPU,         GTOPO_GPU,         GTOPO_NIC,        GTOPO_NIC,
+                                     GTOPO_PORT,        GTOPO_PORT,        GTOPO_STORAGE,    GTOPO_NVSWITCH};
     uint32_t machine = gtopo_map_host_machine(map, build_host(map, name, "")), last = machine;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -90,7 +91,7 @@ static void add_random_host(struct gtopo_map *map, const char *name)
             continue;
         parent = kind == GTOPO_PACKAGE || kind == GTOPO_NVSWITCH || !choose(8) ? machine
                  : kind == GTOPO_NUMA || kind == GTOPO_HOST_BRIDGE ? pick(map, machine, last, KIND(PACKAGE), machine)
-                 : kind == GTOPO_PORT ? pick(map, machine, last, KIND(NIC), GTOPO_NONE)
+                 : kind == GTOPO_PORT                              ? pick(map, machine, last, KIND(NIC), GTOPO_NONE)
                                       : pick(map, machine, last, KIND(HOST_BRIDGE) | KIND(PCI_SWITCH), machine);
         if (kind == GTOPO_PORT && (parent == GTOPO_NONE || parent == machine))
             continue;
@@ -261,7 +262,8 @@ static void walk(const struct gtopo_map *map, struct way *way, struct verdict *b
     }
 }
 
-static void compare(const struct gtopo_map *map, uint32_t from, uint32_t to, const struct verdict *best, unsigned number)
+static void compare(const struct gtopo_map *map, uint32_t from, uint32_t to, const struct verdict *best,
+                    unsigned number)
 {
     uint64_t expected = best->bottleneck_Bps == UINT64_MAX ? 0 : best->bottleneck_Bps;
     char a[GTOPO_ADDRESS_MAX], b[GTOPO_ADDRESS_MAX];

@@ -52,7 +52,8 @@ static double report(const char *what, double begun)
     struct rusage usage;
 
     getrusage(RUSAGE_SELF, &usage);
-    print_message("%d hosts, %s: %.2f s, at most %ld MiB so far\n", HOSTS, what, now_s() - begun, usage.ru_maxrss / 1024);
+    print_message("%d hosts, %s: %.2f s, at most %ld MiB so far\n", HOSTS, what, now_s() - begun,
+                  usage.ru_maxrss / 1024);
     return now_s();
 }
 
@@ -101,7 +102,8 @@ static void hosts_filled_one_by_one_come_to_share_a_shape(void **state)
     alarm(WATCHDOG_S);
     for (uint32_t host = 0; host < HOSTS / 16; host++) {
         snprintf(name, sizeof name, "host%u", host);
-        build_host(map, name, "package0 numa0<package0 host-bridge0<package0 gpu0<host-bridge0 nic0<host-bridge0 nic0:1<nic0");
+        build_host(map, name,
+                   "package0 numa0<package0 host-bridge0<package0 gpu0<host-bridge0 nic0<host-bridge0 nic0:1<nic0");
     }
     build_seal(map);
     report("a sixteenth of them filled one by one and sealed", begun);

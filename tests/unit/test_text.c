@@ -90,8 +90,17 @@ static void an_array_that_cannot_grow_stays(void **state)
 
 static void clean_text_is_utf8_without_control_characters(void **state)
 {
-    static const char *const clean[] = {"", "node1", "é", "→", "𝄞", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf", "\xee\x80\x80",
-                                        "\xe0\xa0\x80", "\xf0\x90\x80\x80", "\xc2\xa0"};
+    static const char *const clean[] = {"",
+                                        "node1",
+                                        "é",
+                                        "→",
+                                        "𝄞",
+                                        "\xf4\x8f\xbf\xbf",
+                                        "\xed\x9f\xbf",
+                                        "\xee\x80\x80",
+                                        "\xe0\xa0\x80",
+                                        "\xf0\x90\x80\x80",
+                                        "\xc2\xa0"};
 
     (void)state;
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++)
@@ -101,9 +110,22 @@ static void clean_text_is_utf8_without_control_characters(void **state)
 static void what_is_not_utf8_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe2\x86", "\xe2(\x92", "\xe0\x9f\xbf", /* overlong */
-        "\xed\xa0\x80",                                                                                 /* surrogate */
-        "\xf0\x9d\x84", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "a\xfe",
+        "\x80",
+        "\xbf",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc3",
+        "\xc3(",
+        "\xe2\x86",
+        "\xe2(\x92",
+        "\xe0\x9f\xbf", /* overlong */
+        "\xed\xa0\x80", /* surrogate */
+        "\xf0\x9d\x84",
+        "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
+        "a\xfe",
     };
 
     (void)state;

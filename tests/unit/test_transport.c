@@ -51,16 +51,20 @@ struct report {
 
 struct sampling {
     struct gtopo_samples samples;
-    uint64_t end_ns;
+    uint64_t length_ns, end_ns; /* from the first sample on: to meet may take a while (rxm: some 60 ms) */
     double sum_ns;
 };
 
 static int sample(void *context, double sample_ns)
 {
     struct sampling *s = context;
+    uint64_t now_ns = gtopo_clock_ns();
 
+    if (!s->end_ns)
+        s->end_ns = now_ns + s->length_ns;
     s->sum_ns += sample_ns;
-    return gtopo_samples_add(&s->samples, sample_ns) || gtopo_clock_ns() > s->end_ns;
+    return gtopo_samples_add(&s->samples, sample_ns) ||
+           (now_ns > s->end_ns && s->samples.seen >= 2 * GTOPO_SAMPLES_MIN);
 }
 
 static void must(int ok)
@@ -114,7 +118,7 @@ static void run_end(const struct spec *spec, const struct gtopo_transport *trans
         .context = &s,
     };
 
-    s.end_ns = gtopo_clock_ns() + (uint64_t)(spec->seconds * 1e9);
+    s.length_ns = (uint64_t)(spec->seconds * 1e9);
     report->status = transport->run(endpoint, &run, &report->error);
     if (!report->status)
         report->status = gtopo_samples_summarise(&s.samples, &report->summary, &report->error);
@@ -304,8 +308,6 @@ static void check_measurement(const struct spec *spec)
     assert_true(summary->low > 0 && summary->low <= summary->median && summary->median <= summary->high);
     /* the samples are times of this run, not more than there were (half a round trip counts half) */
     assert_true(reports[0].sum_ns <= (double)reports[0].length_ns);
-    if (spec->metric == GTOPO_BANDWIDTH_Bps)
-        assert_true(reports[0].sum_ns > 0.5 * spec->seconds * 1e9);
     assert_true(strlen(reports[0].description) > 5);
     assert_true(strlen(reports[0].description) < sizeof reports[0].description - 1);
 }
@@ -536,17 +538,18 @@ static void note_signal(int number)
 static void test_ofi_leaves_signals_alone(void **state)
 {
     struct spec spec = {"ofi", "shm", GTOPO_LATENCY_ns, 8, 1, 0};
-    struct sigaction action = {.sa_handler = note_signal}, before, after;
+    struct sigaction action = {.sa_handler = note_signal}, term, interrupt, after;
     struct two_ends two;
 
     (void)state;
-    sigaction(SIGTERM, &action, &before);
+    sigaction(SIGTERM, &action, &term);
+    sigaction(SIGINT, NULL, &interrupt);
     open_two(&spec, &two);
     close_two(&two);
-    sigaction(SIGTERM, &before, &after);
+    sigaction(SIGTERM, &term, &after);
     assert_ptr_equal(after.sa_handler, note_signal);
     sigaction(SIGINT, NULL, &after);
-    assert_ptr_equal(after.sa_handler, SIG_DFL);
+    assert_ptr_equal(after.sa_handler, interrupt.sa_handler);
 }
 
 /* ---- memory ---- */

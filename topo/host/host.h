@@ -87,6 +87,8 @@ int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device);
 
 /* ---- storage.c ---- */
 
+/* Is there anything for the next function to add? A controller without a disk is no storage, but for NVMe. */
+int gtopo_pci_has_storage(hwloc_obj_t device);
 /* The disks of a PCI device. */
 int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port);
 

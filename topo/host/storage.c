@@ -62,6 +62,16 @@ static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t 
     return status ? status : gtopo_pci_link(d, parent, id, device, port);
 }
 
+int gtopo_pci_has_storage(hwloc_obj_t device)
+{
+    if (device->attr->pcidev.class_id == CLASS_NVME)
+        return 1;
+    for (hwloc_obj_t child = device->io_first_child; child; child = child->next_sibling)
+        if (is_disk(child))
+            return 1;
+    return 0;
+}
+
 int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port)
 {
     int is_nvme = device->attr->pcidev.class_id == CLASS_NVME, found = 0, status = 0;

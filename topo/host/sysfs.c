@@ -33,7 +33,7 @@ void gtopo_sysfs_close(struct gtopo_sysfs *sysfs)
 /* Open below the root, which symbolic links cannot leave. */
 static int open_below(const struct gtopo_sysfs *sysfs, int flags, const char *format, va_list arguments)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK), .resolve = RESOLVE_IN_ROOT};
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
     char path[GTOPO_SYSFS_PATH];
     int length = vsnprintf(path, sizeof path, format, arguments);
 
@@ -62,7 +62,7 @@ static int tidy(char *text)
 static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
                      va_list arguments)
 {
-    int fd = open_below(sysfs, O_RDONLY, format, arguments);
+    int fd = open_below(sysfs, O_RDONLY | O_NONBLOCK, format, arguments); /* a pipe in a record must not hold us */
     ssize_t got;
 
     if (fd < 0)

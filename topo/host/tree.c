@@ -81,25 +81,42 @@ static int add_nic(struct gtopo_discovery *d, const struct place *place, hwloc_o
     return 0;
 }
 
-static int visit_device(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t device)
+/* What a PCI device is in the map, or GTOPO_OBJECT_KINDS for what is not in it. */
+static enum gtopo_object_kind kind_of(const struct gtopo_discovery *d, hwloc_obj_t device)
 {
     const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
     char address[GTOPO_PCI_ADDRESS_MAX];
-    uint32_t id;
 
     gtopo_pci_address(device, address);
     /* A virtual function is a share of a card that is in the map already. */
     if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/physfn", address))
-        return 0;
+        return GTOPO_OBJECT_KINDS;
     if (is_gpu(pci))
-        return add_device(d, GTOPO_GPU, place, device, &id);
+        return GTOPO_GPU;
     if (pci->class_id >> 8 == CLASS_NIC || pci->class_id == CLASS_INFINIBAND)
-        return add_nic(d, place, device);
-    if (pci->class_id >> 8 == CLASS_STORAGE)
-        return gtopo_discover_pci_storage(d, place->id, device, place->port);
+        return GTOPO_NIC;
+    if (pci->class_id >> 8 == CLASS_STORAGE && gtopo_pci_has_storage(device))
+        return GTOPO_STORAGE;
     if (pci->class_id == CLASS_OTHER_BRIDGE && pci->vendor_id == VENDOR_NVIDIA)
-        return add_device(d, GTOPO_NVSWITCH, place, device, &id);
-    return 0;
+        return GTOPO_NVSWITCH;
+    return GTOPO_OBJECT_KINDS;
+}
+
+static int visit_device(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t device)
+{
+    enum gtopo_object_kind kind = kind_of(d, device);
+    uint32_t id;
+
+    switch (kind) {
+    case GTOPO_NIC:
+        return add_nic(d, place, device);
+    case GTOPO_STORAGE:
+        return gtopo_discover_pci_storage(d, place->id, device, place->port);
+    case GTOPO_OBJECT_KINDS:
+        return 0;
+    default:
+        return add_device(d, kind, place, device, &id);
+    }
 }
 
 /* ---- bridges ---- */
@@ -211,20 +228,12 @@ static int add_host_bridge(struct gtopo_discovery *d, hwloc_obj_t bridge)
     return status ? status : visit_children(d, &place, bridge);
 }
 
-static int is_wanted_class(unsigned class_id)
-{
-    unsigned base = class_id >> 8;
-
-    return base == CLASS_NIC || base == CLASS_STORAGE || base == CLASS_DISPLAY || base == CLASS_ACCELERATOR ||
-           class_id == CLASS_INFINIBAND || class_id == CLASS_OTHER_BRIDGE;
-}
-
 /* Where nothing on a host bridge is of interest, the bridge is not either. */
-static int is_of_interest(hwloc_obj_t bridge)
+static int is_of_interest(const struct gtopo_discovery *d, hwloc_obj_t bridge)
 {
     for (hwloc_obj_t child = bridge->io_first_child; child; child = child->next_sibling)
-        if ((child->type == HWLOC_OBJ_BRIDGE && is_of_interest(child)) ||
-            (child->type == HWLOC_OBJ_PCI_DEVICE && is_wanted_class(child->attr->pcidev.class_id)))
+        if ((child->type == HWLOC_OBJ_BRIDGE && is_of_interest(d, child)) ||
+            (child->type == HWLOC_OBJ_PCI_DEVICE && kind_of(d, child) != GTOPO_OBJECT_KINDS))
             return 1;
     return 0;
 }
@@ -246,7 +255,7 @@ int gtopo_discover_pci(struct gtopo_discovery *d)
     int status = 0;
 
     while (!status && (object = hwloc_get_next_bridge(d->topology, object))) {
-        if (object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_HOST || !is_of_interest(object))
+        if (object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_HOST || !is_of_interest(d, object))
             continue;
         if (gtopo_grow((void **)&bridges, &capacity, count + 1, sizeof *bridges))
             status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Commands, help, usage errors, bad input files: words and exit status. $GTOPO_BENCH is the command.
+. "$(dirname "$0")/common.sh"
+bench=$GTOPO_BENCH
+
+version_is_that_of_configure() {
+  run "$bench" version && status_is 0 && stdout_has "^gtopo-bench [0-9]+\.[0-9]+\.[0-9]+$" &&
+    grep -qF "[$(awk '{print $2}' "$work/stdout")]" "$GTOPO_SOURCE/configure.ac"
+}
+
+help_names_every_command() {
+  run "$bench" help && status_is 0 && stderr_is_empty || return 1
+  for command in map show run version; do stdout_has "^  $command " || return 1; done
+}
+
+help_of_each_command() {
+  for command in map show run version; do
+    run "$bench" "$command" --help && status_is 0 && stdout_has "^Usage: gtopo-bench $command" || return 1
+  done
+}
+
+usage_error() { # WORDS ARGUMENT...: status 2, nothing on stdout, the words on stderr
+  local words=$1
+  shift
+  run "$bench" "$@"
+  status_is 2 && stdout_is_empty && stderr_has "$words"
+}
+
+no_command() { run "$bench" && status_is 2 && cat "$work/stdout" "$work/stderr" | grep -q '^Usage: gtopo-bench'; }
+
+a_full_stdout_is_an_error() {
+  "$bench" help > /dev/full 2> "$work/stderr"
+  status=$?
+  status_is 2 && stderr_has "No space left"
+}
+
+check "version prints the version" version_is_that_of_configure
+check "help names every command" help_names_every_command
+check "every command has its help" help_of_each_command
+check "help on a full disk exits 2" a_full_stdout_is_an_error
+check "no command exits 2 and shows the help" no_command
+check "an unknown command exits 2" usage_error "there is no command \"fly\"" fly
+check "help of an unknown command exits 2" usage_error "there is no command \"fly\"" help fly
+check "an unknown option exits 2" usage_error "--colour" show --colour
+check "a surplus argument exits 2" usage_error "unexpected argument" version now
+check "--path without its second address exits 2" usage_error "two addresses" show --path a
+check "--matrix and --path exclude each other" usage_error "exclude" show --matrix --path a b
+finish

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `gtopo-bench show` of map files, good and bad. The maps are those of the fuzzer's corpus.
+. "$(dirname "$0")/common.sh"
+bench=$GTOPO_BENCH corpus=$GTOPO_SOURCE/tests/fuzz/corpus-map-json
+
+refused() { # FILE WORDS: status 2, nothing on stdout, the words on stderr
+  run "$bench" show "$1"
+  status_is 2 && stdout_is_empty && stderr_has "$2"
+}
+
+shows() { # FILE WORDS ARGUMENT...
+  local file=$1 words=$2
+  shift 2
+  run "$bench" show "$@" "$file"
+  status_is 0 && stderr_is_empty && stdout_has "$words"
+}
+
+shows_nothing() { run "$bench" show "$1" && status_is 0 && stderr_is_empty; }
+
+cut_anywhere_is_refused() {
+  local size cut
+  size=$(stat -c %s "$corpus/host.json")
+  for cut in 0 1 100 1000 $((size / 2)) $((size - 3)); do
+    head -c "$cut" "$corpus/host.json" > "$work/cut.json"
+    refused "$work/cut.json" 'cut\.json:[0-9]+:[0-9]+:' || return 1
+  done
+}
+
+no_control_character_reaches_the_terminal() {
+  printf '{"format":"gputopo-map","version":1,"\\u001b[2J":1}' > "$work/escape.json"
+  refused "$work/escape.json" 'is not known' && ! grep -q $'\x1b' "$work/stderr"
+}
+
+from_standard_input() {
+  "$bench" show - < "$corpus/host.json" > "$work/stdout" 2> "$work/stderr"
+  status=$?
+  status_is 0 && stdout_has gpu1
+}
+
+a_path_to_nothing() {
+  run "$bench" show --path gpu0 gpu9 "$corpus/host.json"
+  status_is 2 && stderr_has gpu9
+}
+
+simulated_is_said() { shows "$corpus/full.json" simulated; }
+
+check "a truncated file is refused with its line" refused "$corpus/truncated.json" 'truncated\.json:[0-9]+:[0-9]+:'
+check "a file cut anywhere is refused with its line" cut_anywhere_is_refused
+check "a newer version is refused, both are named" refused "$corpus/newer.json" 'version 2.*version 1'
+check "a missing file is named" refused "$work/none.json" 'none\.json.*No such file'
+check "a folder is no map" refused "$work" 'Is a directory'
+check "an empty file is refused" refused /dev/null '/dev/null'
+check "a duplicate host is refused at its place" refused "$corpus/duplicate-name.json" 'hosts\[1\]'
+check "an escape in a file does not reach the terminal" no_control_character_reaches_the_terminal
+check "a host is shown" shows "$corpus/host.json" gpu1
+check "a map without hosts is shown" shows_nothing "$corpus/empty.json"
+check "every host of a cluster is shown" shows "$corpus/cluster.json" "^b( |$)"
+check "the matrix has a row a device" shows "$corpus/host.json" '^GPU1 ' --matrix
+check "a path is shown with its class" shows "$corpus/host.json" PIX --path gpu0 nic0
+check "a path to what is not there exits 2" a_path_to_nothing
+check "a map is read from standard input" from_standard_input
+check "a simulated number is said to be one" simulated_is_said
+finish

@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gtopo-bench: what it prints and how it exits
+. "$(dirname "$0")/common.sh"
+plain_tree
+export GTOPO_BENCH=$tree/gtopo-bench GTOPO_MODULE_DIR=$tree/.libs GTOPO_BUILD=$tree
+status=0
+for script in "$source"/tests/cli/test-*.sh; do
+  echo "==== $(basename "$script")"
+  bash "$script" || status=1
+done
+exit $status

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# measurements in the virtual rack, over real RDMA devices in software
+. "$(dirname "$0")/common.sh"
+[ -x "$source/tests/lab/probes.sh" ] || skip_suite "there is no tests/lab/probes.sh"
+plain_tree
+GTOPO_BUILD=$tree "$source/tests/lab/probes.sh"
