@@ -151,7 +151,7 @@ struct sampling {
     void *context;
     uint64_t start_ns;
     double unasked_ns;    /* sampled since interrupted() was last asked */
-    size_t next_estimate; /* number of samples at which the interval is looked at again */
+    uint64_t next_estimate; /* number of samples at which the interval is looked at again */
     const char *stopped_by;
     int status;
 };
@@ -183,10 +183,10 @@ static int take_sample(void *context, double sample_ns)
         s->stopped_by = "cancelled";
     else if (elapsed_ns >= (uint64_t)(s->probe->spec.seconds * 1e9))
         s->stopped_by = "deadline";
-    else if (elapsed_ns >= SHORTEST_RUN_NS && s->samples.count >= s->next_estimate) {
+    else if (elapsed_ns >= SHORTEST_RUN_NS && s->samples.seen >= s->next_estimate) {
         if (precise_enough(s))
             s->stopped_by = "precision";
-        s->next_estimate = s->samples.count + s->samples.count / 2 + 1;
+        s->next_estimate = s->samples.seen + s->samples.seen / 2 + 1;
     }
     return s->stopped_by != NULL;
 }
@@ -210,6 +210,7 @@ int gtopo_probe_run(struct gtopo_probe *probe, int (*interrupted)(void *context)
     struct gtopo_run run = {.sample = take_sample, .context = &s};
     int status;
 
+    s.samples.batches = probe->spec.metric == GTOPO_BANDWIDTH_Bps;
     /* A quarter of what is in flight: long enough to time, short enough for many samples. */
     run.batch = probe->spec.depth < 4 ? 1 : probe->spec.depth / 4;
     s.start_ns = gtopo_clock_ns();
