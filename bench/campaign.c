@@ -84,20 +84,28 @@ static void name_probe(const struct campaign *c, const struct gtopo_plan_probe *
              gtopo_end_format(c->map, probe->from.end, from), gtopo_end_format(c->map, probe->to.end, to));
 }
 
+/* Two ports of one host, of which nobody says that they can reach each other, as rails on subnets of their own cannot. */
+static int may_be_apart(const struct gtopo_plan_probe *probe)
+{
+    return probe->from.host == probe->to.host && probe->from.end.via != probe->to.end.via &&
+           !strcmp(probe->transport, "verbs");
+}
+
 static int report_failure(struct campaign *c, const struct gtopo_plan_probe *probe, const char *name,
                           const struct gtopo_error *cause, struct gtopo_error *error)
 {
     char text[2048];
+    int apart = may_be_apart(probe) && cause->code != GTOPO_EDATA;
     struct gtopo_finding finding = {
-        .rule = "probe-failed",
-        .severity = GTOPO_WARNING,
+        .rule = apart ? "ports-apart" : "probe-failed",
+        .severity = apart ? GTOPO_NOTE : GTOPO_WARNING,
         .object = probe->from.end.via == GTOPO_NONE ? probe->from.end.memory : probe->from.end.via,
         .text = text,
         .next_step = *cause->hint ? cause->hint : NULL,
     };
 
     snprintf(text, sizeof text, "%s: %s", name, cause->message);
-    tell(c, GTOPO_EVENT_FAILED, text, GTOPO_NONE);
+    tell(c, apart ? GTOPO_EVENT_WARNING : GTOPO_EVENT_FAILED, text, GTOPO_NONE);
     return gtopo_map_add_finding(c->map, &finding, error);
 }
 

@@ -91,7 +91,7 @@ static json_t *go(json_t *address)
 static int await_result(struct state *s, json_t **result)
 {
     const struct gtopo_agent_process *initiator = s->exchange->initiator;
-    uint64_t deadline_ns = step_deadline(s) + (uint64_t)(s->specs[0].seconds * 1e9);
+    uint64_t deadline_ns = step_deadline(s) + (uint64_t)(s->specs[0].seconds * 1e9) * GTOPO_PATIENCE;
     uint64_t until_ns = s->exchange->end_ns < deadline_ns ? s->exchange->end_ns : deadline_ns;
     int status = expect(s, initiator, "result", until_ns, result);
 

@@ -2,6 +2,7 @@
 #include "bench/plan.h"
 #include "bench/memory.h"
 #include "lib/text.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,10 +52,11 @@ static uint32_t find_numa(const struct gtopo_map *map, uint32_t host, int os_ind
 static int end_of_port(const struct gtopo_map *map, uint32_t port, struct gtopo_plan_end *end)
 {
     struct gtopo_object object;
+    const char *device = gtopo_map_text(map, port, GTOPO_ATTRIBUTE_DEVICE);
     uint64_t numa;
 
     gtopo_map_object(map, port, &object, NULL);
-    end->device = gtopo_map_text(map, port, GTOPO_ATTRIBUTE_DEVICE);
+    snprintf(end->device, sizeof end->device, "%s", device ? device : "");
     end->port = gtopo_map_number(map, port, GTOPO_ATTRIBUTE_VIRTUAL, &numa) && numa ? 1 : object.number;
     end->end.via = port;
     end->host = object.host;
@@ -63,7 +65,7 @@ static int end_of_port(const struct gtopo_map *map, uint32_t port, struct gtopo_
                           : GTOPO_NONE;
     if (end->end.memory == GTOPO_NONE)
         end->end.memory = find_numa(map, object.host, GTOPO_NUMA_ANY);
-    if (end->end.memory == GTOPO_NONE || !end->device)
+    if (end->end.memory == GTOPO_NONE || !*end->device)
         return 0;
     gtopo_map_number(map, end->end.memory, GTOPO_ATTRIBUTE_OS_INDEX, &numa);
     end->numa = (int)numa;
@@ -172,7 +174,12 @@ static int end_of_numa(const struct gtopo_map *map, uint32_t numa, const char *p
         return 0;
     gtopo_map_object(map, object.parent, &parent, NULL);
     *end = (struct gtopo_plan_end){
-        {numa, parent.kind == GTOPO_PACKAGE ? parent.id : GTOPO_NONE}, provider, 1, (int)index, object.host};
+        .end = {numa, parent.kind == GTOPO_PACKAGE ? parent.id : GTOPO_NONE},
+        .port = 1,
+        .numa = (int)index,
+        .host = object.host,
+    };
+    snprintf(end->device, sizeof end->device, "%s", provider);
     return 1;
 }
 

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <gputopo/campaign.h>
 
-/* One side of a planned probe. Texts belong to the map or are constant. */
+/* One side of a planned probe. */
 struct gtopo_plan_end {
     struct gtopo_end end;
-    const char *device;
+    char device[64]; /* a copy: the map's texts move when results are added to it */
     uint32_t port;
     int numa; /* where its memory is and its agent runs */
     uint32_t host;
@@ -17,7 +17,7 @@ struct gtopo_plan_end {
 
 struct gtopo_plan_probe {
     struct gtopo_plan_end from, to;
-    const char *transport; /* "verbs", "ofi" */
+    const char *transport; /* "verbs", "ofi"; constant, as are the next two */
     const char *name;      /* as people see it: "verbs", "ofi:tcp" */
     const char *fallback;  /* what was wanted and why it is not this, or NULL */
     uint32_t metric;

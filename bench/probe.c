@@ -9,6 +9,8 @@
 /* A run shorter than this shows a burst, not a rate. */
 #define SHORTEST_RUN_NS UINT64_C(200000000)
 #define ASK_EVERY_NS 10e6
+/* With fewer samples than this a probe goes on, up to GTOPO_PATIENCE times as long as asked. */
+#define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
 
 struct gtopo_probe {
     const struct gtopo_transport *transport;
@@ -17,6 +19,7 @@ struct gtopo_probe {
     void *buffer;
     size_t buffer_B;
     void *endpoint;
+    struct gtopo_affinity affinity; /* of the thread, before */
 };
 
 /* ---- the spec as a message ---- */
@@ -100,6 +103,7 @@ int gtopo_probe_open(const struct gtopo_probe_spec *spec, struct gtopo_probe **o
     probe->spec = *spec;
     if ((status = gtopo_transport_find(spec->transport, &probe->transport, error)) ||
         (status = gtopo_memory_find(spec->memory, &probe->memory, error)) ||
+        (status = gtopo_affinity_save(&probe->affinity, error)) ||
         (status = gtopo_memory_bind_thread(spec->numa, error)))
         goto out;
     probe->buffer_B = probe->transport->buffer_B(spec->message_B, spec->depth);
@@ -124,6 +128,7 @@ void gtopo_probe_close(struct gtopo_probe *probe)
         probe->transport->close(probe->endpoint);
     if (probe->buffer)
         probe->memory->release(probe->buffer, probe->buffer_B);
+    gtopo_affinity_restore(&probe->affinity);
     free(probe);
 }
 
@@ -181,7 +186,7 @@ static int take_sample(void *context, double sample_ns)
     elapsed_ns = gtopo_clock_ns() - s->start_ns;
     if (s->interrupted(s->context))
         s->stopped_by = "cancelled";
-    else if (elapsed_ns >= (uint64_t)(s->probe->spec.seconds * 1e9))
+    else if (elapsed_ns >= (uint64_t)(s->probe->spec.seconds * 1e9) * (s->samples.seen < SAMPLES_WANTED ? GTOPO_PATIENCE : 1))
         s->stopped_by = "deadline";
     else if (elapsed_ns >= SHORTEST_RUN_NS && s->samples.seen >= s->next_estimate) {
         if (precise_enough(s))

@@ -14,6 +14,8 @@
 
 #define GTOPO_MESSAGE_MAX_B (UINT64_C(1) << 30)
 #define GTOPO_DEPTH_MAX 1024
+/* A slow link may take so many times the asked seconds, until there are samples enough to say something. */
+#define GTOPO_PATIENCE 4
 
 /* What one end is told to do. */
 struct gtopo_probe_spec {

@@ -20,8 +20,8 @@
  * and their median may be far from messages over time. They are merged into 64 blocks of equal length, and when
  * neighbouring block means are still correlated (lag-1 coefficient above 2/sqrt(blocks)) into 32, and 16: the method of
  * batch means (A. M. Law and J. S. Carson, "A sequential procedure for determining the length of a steady-state
- * simulation", Operations Research 27(5), 1979). Median and exact order-statistic interval are those of the block means.
- * When 16 blocks are still correlated the rate drifts, and the interval is the range of all of them.
+ * simulation", Operations Research 27(5), 1979). Median and exact order-statistic interval are those of the block
+ * means. When 16 blocks are still correlated the rate drifts, and the interval is the range of all of them.
  */
 #include "bench/statistics.h"
 #include <math.h>
@@ -58,8 +58,8 @@ static void halve(struct gtopo_samples *samples)
     size_t i;
 
     for (i = 0; i < samples->count / 2; i++)
-        samples->values[i] = samples->batches ? (samples->values[2 * i] + samples->values[2 * i + 1]) / 2
-                                              : samples->values[2 * i];
+        samples->values[i] =
+            samples->batches ? (samples->values[2 * i] + samples->values[2 * i + 1]) / 2 : samples->values[2 * i];
     samples->count /= 2;
     samples->stride *= 2;
 }
@@ -276,8 +276,7 @@ int gtopo_samples_summarise(const struct gtopo_samples *samples, struct gtopo_su
 
     if (count < GTOPO_SAMPLES_MIN)
         return gtopo_fail(error, GTOPO_EUSAGE, "measure longer",
-                          "%zu samples are too few to say anything: at least %d are needed", count,
-                          GTOPO_SAMPLES_MIN);
+                          "%zu samples are too few to say anything: at least %d are needed", count, GTOPO_SAMPLES_MIN);
     scratch = malloc(count * sizeof *scratch);
     if (!scratch)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory for %zu samples", count);

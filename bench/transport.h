@@ -22,12 +22,12 @@
 
 /* What both ends agree on before the endpoints are opened. */
 struct gtopo_endpoint_options {
-    const char *device;   /* RDMA device ("mlx5_0") or, for ofi, the provider ("tcp", "shm"); not kept after open() */
-    uint32_t port;        /* port number on that device, from 1 */
-    uint32_t metric;      /* enum gtopo_metric */
-    int initiator;        /* 1 for the end that drives */
-    void *buffer;         /* page-aligned; the transport uses all of it, and the caller keeps it until close() */
-    size_t buffer_B;      /* at least gtopo_transport.buffer_B(message_B, depth) */
+    const char *device; /* RDMA device ("mlx5_0") or, for ofi, the provider ("tcp", "shm"); not kept after open() */
+    uint32_t port;      /* port number on that device, from 1 */
+    uint32_t metric;    /* enum gtopo_metric */
+    int initiator;      /* 1 for the end that drives */
+    void *buffer;       /* page-aligned; the transport uses all of it, and the caller keeps it until close() */
+    size_t buffer_B;    /* at least gtopo_transport.buffer_B(message_B, depth) */
     size_t message_B;
     uint32_t depth;       /* messages in flight */
     uint64_t deadline_ns; /* longest time without progress */
@@ -40,7 +40,7 @@ struct gtopo_endpoint_options {
  * rate; their median is not, until they are merged into blocks (statistics.c).
  */
 struct gtopo_run {
-    uint64_t batch;       /* messages a sample, at least 1; set by the engine, bandwidth only */
+    uint64_t batch; /* messages a sample, at least 1; set by the engine, bandwidth only */
     /* Takes one sample in nanoseconds; non-zero ends the run. Called between samples, outside what is timed for
      * latency; for bandwidth it must cost little beside a batch. */
     int (*sample)(void *context, double sample_ns);
@@ -50,7 +50,7 @@ struct gtopo_run {
 struct gtopo_transport {
     uint32_t abi; /* GTOPO_TRANSPORT_ABI */
     const char *name;
-    const char *operation; /* "write", "send" */
+    const char *operation;                         /* "write", "send" */
     const char *bandwidth_method, *latency_method; /* in words, for the result */
     /* Bytes of memory an endpoint needs. */
     size_t (*buffer_B)(size_t message_B, uint32_t depth);

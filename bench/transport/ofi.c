@@ -198,8 +198,7 @@ static int open_endpoint(struct gtopo_ofi *o, struct gtopo_error *error)
         (status = fi_ep_bind(o->ep, &o->cq->fid, FI_TRANSMIT | FI_RECV)) || (status = fi_enable(o->ep)))
         return gtopo_ofi_fail(o, -status, "its endpoint", error);
     if (o->info->domain_attr->mr_mode & FI_MR_LOCAL) {
-        status = fi_mr_reg(o->domain, o->options.buffer, o->options.buffer_B, FI_SEND | FI_RECV, 0, 0, 0, &o->mr,
-                           NULL);
+        status = fi_mr_reg(o->domain, o->options.buffer, o->options.buffer_B, FI_SEND | FI_RECV, 0, 0, 0, &o->mr, NULL);
         if (status)
             return gtopo_ofi_fail(o, -status, "registering memory (`ulimit -l`)", error);
     }
@@ -210,23 +209,24 @@ static int open_endpoint(struct gtopo_ofi *o, struct gtopo_error *error)
 static int count_operations(struct gtopo_ofi *o, struct gtopo_error *error)
 {
     size_t most_sends = o->info->tx_attr->size, most_receives = o->info->rx_attr->size;
+    size_t needed = o->options.metric == GTOPO_LATENCY_ns ? LATENCY_RECEIVES : (size_t)o->options.depth + 1;
 
+    if (needed > most_receives || GTOPO_OFI_CREDITS > most_receives)
+        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth",
+                          "provider %s takes at most %zu messages in flight, not %zu", o->provider, most_receives,
+                          needed);
     if (o->options.metric == GTOPO_LATENCY_ns) {
-        o->receive_count = LATENCY_RECEIVES;
+        o->receive_count = needed;
         o->send_count = 2;
     } else if (o->options.initiator) {
         o->receive_count = GTOPO_OFI_CREDITS;
-        o->send_count = (size_t)o->options.depth + 1;
+        o->send_count = needed;
     } else {
-        o->receive_count = (size_t)o->options.depth + 1;
+        o->receive_count = needed;
         o->send_count = GTOPO_OFI_CREDITS;
     }
     if (o->send_count > most_sends)
         o->send_count = most_sends;
-    if (o->receive_count > most_receives)
-        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth",
-                          "provider %s takes at most %zu messages in flight, not %zu", o->provider, most_receives,
-                          o->receive_count);
     o->receives = calloc(o->receive_count, sizeof *o->receives);
     if (o->slots > o->receive_count)
         o->slots = o->receive_count;
@@ -290,8 +290,7 @@ static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoin
     struct gtopo_ofi *o;
     int status;
 
-    if (!options->message_B || !options->depth ||
-        options->buffer_B < ofi_buffer(options->message_B, options->depth))
+    if (!options->message_B || !options->depth || options->buffer_B < ofi_buffer(options->message_B, options->depth))
         return gtopo_fail(error, GTOPO_EUSAGE, NULL,
                           "a message of %zu bytes and a depth of %u do not fit a buffer of %zu bytes",
                           options->message_B, options->depth, options->buffer_B);
@@ -391,8 +390,7 @@ static int read_blob(const struct gtopo_ofi *o, const void *data, size_t size, s
     blob->address_B = le32toh(blob->address_B);
     if (blob->initiator != !o->options.initiator)
         return refuse(error, "both ends have the same role");
-    if (blob->metric != o->options.metric || blob->message_B != o->options.message_B ||
-        blob->depth != o->options.depth)
+    if (blob->metric != o->options.metric || blob->message_B != o->options.message_B || blob->depth != o->options.depth)
         return refuse(error, "the ends are to measure different things");
     if (memcmp(blob->provider, o->provider, sizeof blob->provider) || blob->format != o->info->addr_format)
         return refuse(error, "it is of another provider or address family");

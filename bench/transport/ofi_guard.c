@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loops have deadlines, but libfabric can be stuck where no loop of ours turns: the shm provider spins on a lock in
- * the other end's memory, and a process that is killed while it holds it never opens it (seen in 1.17). So a loop runs on
- * a thread of its own, and the caller's thread watches whether it still turns. One that does not is cancelled in the
- * midst of that call, which is safe for us as nothing of ours is half done there; what it leaves in libfabric is not, so
- * that endpoint is never closed.
+ * the other end's memory, and a process that is killed while it holds it never opens it (seen in 1.17). So a loop runs
+ * on a thread of its own, and the caller's thread watches whether it still turns. One that does not is cancelled in the
+ * midst of that call, which is safe for us as nothing of ours is half done there; what it leaves in libfabric is not,
+ * so that endpoint is never closed.
  */
 #include "bench/transport/ofi.h"
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #define CHECK_NS UINT64_C(100000000)
 
@@ -88,6 +91,23 @@ static int watch(struct guarded *g)
     return 1;
 }
 
+static void cancel_in_the_midst(pthread_t thread)
+{
+#ifdef __SANITIZE_ADDRESS__
+    /* The sanitizer marks the stack around variables, and only a function that returns takes its marks away. */
+    pthread_attr_t attributes;
+    void *stack;
+    size_t size;
+
+    if (!pthread_getattr_np(thread, &attributes)) {
+        if (!pthread_attr_getstack(&attributes, &stack, &size))
+            ASAN_UNPOISON_MEMORY_REGION(stack, size);
+        pthread_attr_destroy(&attributes);
+    }
+#endif
+    pthread_cancel(thread);
+}
+
 static int run_guarded(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct guarded g = {.o = o, .run = run, .error = error, .mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -109,7 +129,7 @@ static int run_guarded(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
                               "cannot start a thread: %s", strerror(cause));
     else {
         if (!watch(&g)) {
-            pthread_cancel(thread);
+            cancel_in_the_midst(thread);
             o->abandoned = 1;
             g.status = gtopo_fail(error, GTOPO_ETIMEOUT, "is the other end alive? Look at its error",
                                   "provider %s: a call did not return for %.3g s, most likely because the other end "

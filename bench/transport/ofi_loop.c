@@ -43,8 +43,7 @@ static int fail_expired(const struct gtopo_ofi *o, struct gtopo_error *error)
 /* ---- moving on ---- */
 
 /* Look once at what completed: sends are freed, receives are told. */
-static int poll_once(struct gtopo_ofi *o, struct arrivals *arrivals, struct gtopo_wait *wait,
-                     struct gtopo_error *error)
+static int poll_once(struct gtopo_ofi *o, struct arrivals *arrivals, struct gtopo_wait *wait, struct gtopo_error *error)
 {
     struct fi_cq_msg_entry entries[POLL_BATCH];
     ssize_t count = fi_cq_read(o->cq, entries, POLL_BATCH), i;
@@ -78,8 +77,8 @@ static void *description(const struct gtopo_ofi *o)
 
 int gtopo_ofi_post_receive(struct gtopo_ofi *o, struct gtopo_ofi_operation *operation, struct gtopo_error *error)
 {
-    ssize_t status = fi_recv(o->ep, operation->data, operation->size, description(o), FI_ADDR_UNSPEC,
-                             &operation->context);
+    ssize_t status =
+        fi_recv(o->ep, operation->data, operation->size, description(o), FI_ADDR_UNSPEC, &operation->context);
 
     return status ? gtopo_ofi_fail(o, (int)-status, "to receive", error) : 0;
 }
@@ -319,8 +318,7 @@ static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
         if (status)
             return status;
         if (last != ending)
-            return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "provider %s: the other end ended too early",
-                              o->provider);
+            return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "provider %s: the other end ended too early", o->provider);
         if (!ending)
             ending = run->sample(run->context, (double)(gtopo_clock_ns() - start_ns) / 2) != 0;
     } while (!last);

@@ -84,7 +84,6 @@ int gtopo_transport_find(const char *name, const struct gtopo_transport **transp
     *transport = function();
     if ((*transport)->abi != GTOPO_TRANSPORT_ABI)
         return gtopo_fail(error, GTOPO_EVERSION, "install gputopo again: library and modules belong together",
-                          "module %s is of another version (%u, not %u)", name, (*transport)->abi,
-                          GTOPO_TRANSPORT_ABI);
+                          "module %s is of another version (%u, not %u)", name, (*transport)->abi, GTOPO_TRANSPORT_ABI);
     return 0;
 }

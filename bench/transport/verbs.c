@@ -13,7 +13,7 @@
 
 #define PAGE_B ((size_t)4096)
 #define LINE_B ((size_t)64)
-#define INLINE_MAX_B 220 /* perftest's default for write latency */
+#define INLINE_MAX_B 220      /* perftest's default for write latency */
 #define NUMBER_MASK 0xffffffu /* queue pair and packet sequence numbers have 24 bits */
 #define UNICAST_LID_MAX 0xbfff
 #define RETRIES 6 /* rxe takes 7 for endless, which it only is for a receiver that is not ready */
@@ -79,6 +79,20 @@ static int fail_no_device(const char *name, struct ibv_device **devices, int cou
     return gtopo_fail(error, GTOPO_EMISSING, known, "this host has no RDMA device %s", name);
 }
 
+static int fail_open(const char *name, const struct ibv_device *device, struct gtopo_error *error)
+{
+    int cause = errno;
+    char path[128];
+
+    /* libibverbs tries further ways to open it, and leaves the errno of the last */
+    snprintf(path, sizeof path, "/dev/infiniband/%.64s", device->dev_name);
+    if (access(path, R_OK | W_OK))
+        return gtopo_fail(error, GTOPO_ESYSTEM, "look at its permissions; in a container, pass /dev/infiniband on",
+                          "cannot open RDMA device %s: %s: %s", name, path, strerror(errno));
+    return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)", "cannot open RDMA device %s: %s", name,
+                      strerror(cause));
+}
+
 static int open_device(struct gtopo_verbs *v, struct gtopo_error *error)
 {
     int count = 0, i, status = 0;
@@ -93,9 +107,7 @@ static int open_device(struct gtopo_verbs *v, struct gtopo_error *error)
     }
     v->context = ibv_open_device(devices[i]);
     if (!v->context)
-        status = gtopo_fail(error, errno == EACCES || errno == EPERM ? GTOPO_ESYSTEM : GTOPO_EDEVICE,
-                            "look at the permissions of /dev/infiniband/uverbs*; in a container, pass them on",
-                            "cannot open RDMA device %s: %s", v->device, strerror(errno));
+        status = fail_open(v->device, devices[i], error);
 out:
     if (devices)
         ibv_free_device_list(devices);
@@ -145,8 +157,8 @@ static int fail_resource(const struct gtopo_verbs *v, const char *what, struct g
     return gtopo_fail(error, GTOPO_ESYSTEM,
                       "raise it: `ulimit -l unlimited`, or memlock in /etc/security/limits.conf and log in again; for "
                       "a service (slurmd) LimitMEMLOCK=infinity",
-                      "cannot %s on %s: %s; this process may lock %llu bytes (RLIMIT_MEMLOCK) and %zu are needed",
-                      what, v->device, strerror(cause), (unsigned long long)limit.rlim_cur, v->options.buffer_B);
+                      "cannot %s on %s: %s; this process may lock %llu bytes (RLIMIT_MEMLOCK) and %zu are needed", what,
+                      v->device, strerror(cause), (unsigned long long)limit.rlim_cur, v->options.buffer_B);
 }
 
 static int register_memory(struct gtopo_verbs *v, struct gtopo_error *error)
@@ -166,10 +178,15 @@ static int register_memory(struct gtopo_verbs *v, struct gtopo_error *error)
 
 static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_error *error)
 {
-    struct ibv_qp_init_attr wanted = {
-        .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = v->queue_depth, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-    }, made;
+    struct ibv_qp_init_attr wanted =
+                                {
+                                    .qp_type = IBV_QPT_RC,
+                                    .cap = {.max_send_wr = v->queue_depth,
+                                            .max_recv_wr = 1,
+                                            .max_send_sge = 1,
+                                            .max_recv_sge = 1},
+                                },
+                            made;
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_INIT,
         .port_num = (uint8_t)v->options.port,
@@ -193,8 +210,7 @@ static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_error *error)
     if (!v->qp)
         return fail_resource(v, "make a queue pair", error);
     v->inlined = wanted.cap.max_inline_data && made.cap.max_inline_data >= v->options.message_B;
-    cause = ibv_modify_qp(v->qp, &attributes,
-                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    cause = ibv_modify_qp(v->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (cause)
         return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
                           "cannot prepare a queue pair on %s: %s", v->device, strerror(cause));
@@ -226,8 +242,10 @@ static int verbs_open(const struct gtopo_endpoint_options *options, void **endpo
     int status = 0;
 
     if (!options->message_B || !options->depth || options->buffer_B < verbs_buffer(options->message_B, 1))
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a message of %zu bytes and a depth of %u do not fit a buffer of "
-                          "%zu bytes", options->message_B, options->depth, options->buffer_B);
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL,
+                          "a message of %zu bytes and a depth of %u do not fit a buffer of "
+                          "%zu bytes",
+                          options->message_B, options->depth, options->buffer_B);
     v = calloc(1, sizeof *v);
     if (!v)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
@@ -360,8 +378,8 @@ static int choose_route(struct gtopo_verbs *v, const struct blob *peer, struct i
                           "one port is InfiniBand and the other Ethernet: %s port %u and the other end's", v->device,
                           v->options.port);
     *route = (struct ibv_ah_attr){.port_num = (uint8_t)v->options.port, .dlid = peer->lid};
-    status = gtopo_verbs_gids_choose(initiator, initiator_count, responder, responder_count, chosen, &v->gid_reason,
-                                     error);
+    status =
+        gtopo_verbs_gids_choose(initiator, initiator_count, responder, responder_count, chosen, &v->gid_reason, error);
     if (status && (ethernet || needs_grh))
         return status;
     if (!status && !ethernet && memcmp(initiator[chosen[0]].raw, responder[chosen[1]].raw, 8))
@@ -416,8 +434,7 @@ static int verbs_connect(void *endpoint, const void *data, size_t size, struct g
     if (cause)
         return gtopo_fail(error, GTOPO_EDEVICE,
                           "can the two ports reach each other (`ping`, `ibping`; VLAN, address, subnet)?",
-                          "%s port %u finds no way to the other end: %s", v->device, v->options.port,
-                          strerror(cause));
+                          "%s port %u finds no way to the other end: %s", v->device, v->options.port, strerror(cause));
     send.sq_psn = v->psn;
     send.timeout = timeout_exponent(v->options.deadline_ns);
     send.retry_cnt = send.rnr_retry = RETRIES;
@@ -425,8 +442,8 @@ static int verbs_connect(void *endpoint, const void *data, size_t size, struct g
                           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                               IBV_QP_MAX_QP_RD_ATOMIC);
     if (cause)
-        return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
-                          "cannot start a queue pair on %s: %s", v->device, strerror(cause));
+        return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)", "cannot start a queue pair on %s: %s",
+                          v->device, strerror(cause));
     return 0;
 }
 

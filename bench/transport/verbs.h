@@ -41,7 +41,7 @@ struct gtopo_verbs {
     enum ibv_mtu mtu;
     const struct gtopo_verbs_gid *gid; /* the one chosen of ours, NULL where LIDs do */
     const char *gid_reason;
-    int finished; /* run() or serve() ended as it should */
+    int finished;        /* run() or serve() ended as it should */
     uint8_t last_marker; /* latency: the last byte that arrived */
 };
 

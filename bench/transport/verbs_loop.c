@@ -49,8 +49,7 @@ static int fail_completion(const struct gtopo_verbs *v, const struct ibv_wc *wc,
             advice = &advices[i];
     return gtopo_fail(error, advice->code, advice->hint,
                       "an RDMA write through %s port %u failed: %s: \"%s\" (status %d, vendor 0x%x)", v->device,
-                      v->options.port, advice->cause, ibv_wc_status_str(wc->status), (int)wc->status,
-                      wc->vendor_err);
+                      v->options.port, advice->cause, ibv_wc_status_str(wc->status), (int)wc->status, wc->vendor_err);
 }
 
 static int fail_expired(const struct gtopo_verbs *v, const char *awaited, struct gtopo_error *error)
@@ -61,10 +60,9 @@ static int fail_expired(const struct gtopo_verbs *v, const char *awaited, struct
         return gtopo_fail(error, GTOPO_ELINKDOWN, "check the cable and the network device",
                           "the link of %s port %u went down: it is %s", v->device, v->options.port,
                           ibv_port_state_str(port.state));
-    return gtopo_fail(error, GTOPO_ETIMEOUT,
-                      "is the other end alive? Look at its error, and at the port counters of both ends",
-                      "%s port %u: no %s for %.3g s", v->device, v->options.port, awaited,
-                      (double)v->options.deadline_ns * 1e-9);
+    return gtopo_fail(
+        error, GTOPO_ETIMEOUT, "is the other end alive? Look at its error, and at the port counters of both ends",
+        "%s port %u: no %s for %.3g s", v->device, v->options.port, awaited, (double)v->options.deadline_ns * 1e-9);
 }
 
 static int fail_post(const struct gtopo_verbs *v, int cause, struct gtopo_error *error)
@@ -311,8 +309,8 @@ int gtopo_verbs_verify(void *endpoint, struct gtopo_error *error)
             if (is != want)
                 return gtopo_fail(error, GTOPO_EDATA,
                                   "look at the error counters of the device; run a memory test on both hosts",
-                                  "%s port %u: byte %zu of a message of %zu is 0x%02x and should be 0x%02x",
-                                  v->device, v->options.port, i, v->options.message_B, is, want);
+                                  "%s port %u: byte %zu of a message of %zu is 0x%02x and should be 0x%02x", v->device,
+                                  v->options.port, i, v->options.message_B, is, want);
         }
     return 0;
 }

@@ -81,7 +81,7 @@ check "between two guests both are measured" stdout_has 'pair 3 latency_ns gtopo
 
 # ---- what goes wrong ----
 
-lab nic-down -- gtopo-bench run -o - --seconds 0.5
+lab nic-down -- gtopo-bench run -o - --seconds 1
 check "a port that is down is found, the rest measured" json \
   '[f["rule"] for f in m["findings"] if f["severity"] != "note"] == ["port-down"] and len(m["measurements"]) == 2'
 check "exit status 1 for the finding" status_is 1

@@ -9,18 +9,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define NAMES_MAX 65536
 
-int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error)
+static int open_in_root(int fd, const char *path, int flags)
 {
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
+
+    return (int)syscall(SYS_openat2, fd, path, &how, sizeof how);
+}
+
+/* Linux before 5.6 and some sandboxes have no openat2. The machine's own /sys may be read without; a record may not. */
+static int find_means(struct gtopo_sysfs *sysfs, const char *root, int is_record, struct gtopo_error *error)
+{
+    int fd = open_in_root(sysfs->fd, ".", O_PATH);
+
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    sysfs->is_trusted = !is_record;
+    if (!is_record)
+        return 0;
+    return gtopo_fail(error, GTOPO_EMISSING, "replay it on Linux 5.6 or later, outside of sandboxes that forbid openat2",
+                      "this kernel cannot keep the links of %s inside of it: %s", root, strerror(errno));
+}
+
+int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *record, struct gtopo_error *error)
+{
+    const char *root = record ? record : "/";
+    int status;
+
+    sysfs->is_trusted = 0;
     sysfs->fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (sysfs->fd < 0)
         return gtopo_fail(error, GTOPO_EIO, "name a folder that holds the machine's sys and proc",
                           "%s cannot be read: %s", root, strerror(errno));
-    return 0;
+    status = find_means(sysfs, root, record != NULL, error);
+    if (status)
+        gtopo_sysfs_close(sysfs);
+    return status;
 }
 
 void gtopo_sysfs_close(struct gtopo_sysfs *sysfs)
@@ -33,41 +64,39 @@ void gtopo_sysfs_close(struct gtopo_sysfs *sysfs)
 /* Open below the root, which symbolic links cannot leave. */
 static int open_below(const struct gtopo_sysfs *sysfs, int flags, const char *format, va_list arguments)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
     char path[GTOPO_SYSFS_PATH];
     int length = vsnprintf(path, sizeof path, format, arguments);
 
     if (sysfs->fd < 0 || length < 0 || (size_t)length >= sizeof path)
         return -1;
-    return (int)syscall(SYS_openat2, sysfs->fd, path, &how, sizeof how);
+    return sysfs->is_trusted ? openat(sysfs->fd, path, flags | O_CLOEXEC) : open_in_root(sysfs->fd, path, flags);
 }
 
 /* Cut at the first line's end, trim, and replace what is not clean text. */
 static int tidy(char *text)
 {
-    size_t length = strcspn(text, "\n"), skip;
+    size_t skip = strspn(text, " \t"), length = strcspn(text, "\r\n");
 
-    while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+    while (length > skip && (text[length - 1] == ' ' || text[length - 1] == '\t'))
         length--;
-    text[length] = 0;
-    skip = strspn(text, " \t");
-    memmove(text, text + skip, length - (skip < length ? skip : length) + 1);
-    if (!gtopo_text_is_clean(text))
-        for (char *c = text; *c; c++)
-            if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
-                *c = '?';
-    return *text != 0;
+    if (length <= skip)
+        return 0;
+    memmove(text, text + skip, length - skip);
+    text[length - skip] = 0;
+    gtopo_text_clean(text);
+    return 1;
 }
 
 static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
                      va_list arguments)
 {
     int fd = open_below(sysfs, O_RDONLY | O_NONBLOCK, format, arguments); /* a pipe in a record must not hold us */
+    struct stat file;
     ssize_t got;
 
     if (fd < 0)
         return 0;
-    got = read(fd, text, GTOPO_SYSFS_TEXT - 1);
+    got = fstat(fd, &file) || !S_ISREG(file.st_mode) ? 0 : read(fd, text, GTOPO_SYSFS_TEXT - 1);
     close(fd);
     if (got <= 0)
         return 0;
@@ -104,6 +133,38 @@ int gtopo_sysfs_number(const struct gtopo_sysfs *sysfs, int64_t lowest, int64_t 
     if (errno || end == text || *end || value < lowest || value > highest)
         return 0;
     *number = value;
+    return 1;
+}
+
+const char *gtopo_sysfs_decimal(const char *text, uint64_t *thousandths)
+{
+    uint64_t whole = 0, fraction = 0;
+    const char *digit = text;
+
+    for (; *digit >= '0' && *digit <= '9' && whole < UINT32_MAX; digit++)
+        whole = whole * 10 + (uint64_t)(*digit - '0');
+    if (digit == text)
+        return NULL;
+    if (*digit == '.') {
+        digit++;
+        for (uint64_t place = 100; *digit >= '0' && *digit <= '9'; digit++, place /= 10)
+            fraction += place * (uint64_t)(*digit - '0');
+    }
+    *thousandths = whole * 1000 + fraction;
+    return digit;
+}
+
+int gtopo_sysfs_index(const char *name, uint32_t highest, uint32_t *index)
+{
+    uint64_t value = 0;
+
+    if (!*name || (*name == '0' && name[1]))
+        return 0;
+    for (; *name >= '0' && *name <= '9' && value <= highest; name++)
+        value = value * 10 + (uint64_t)(*name - '0');
+    if (*name || value > highest)
+        return 0;
+    *index = (uint32_t)value;
     return 1;
 }
 

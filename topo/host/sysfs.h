@@ -16,10 +16,11 @@
 /* A root directory; fd is -1 when there is none, and everything below it is then absent. */
 struct gtopo_sysfs {
     int fd;
+    int is_trusted; /* links may lead anywhere */
 };
 
-/* Errors: GTOPO_EIO. */
-int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error);
+/* Of a record, or of this machine when `record` is NULL. Errors: GTOPO_EIO, GTOPO_EMISSING. */
+int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *record, struct gtopo_error *error);
 void gtopo_sysfs_close(struct gtopo_sysfs *sysfs);
 
 /* The first line of a file, trimmed, into text. 1 when there is something. */
@@ -28,6 +29,13 @@ int gtopo_sysfs_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT
 /* A number in base 10 or 0x…, from `lowest` to `highest`. 1 when there is one. */
 int gtopo_sysfs_number(const struct gtopo_sysfs *sysfs, int64_t lowest, int64_t highest, int64_t *number,
                        const char *format, ...) GTOPO_PRINTF(5, 6);
+/*
+ * "2.5 GT/s": the number in thousandths, and what stands behind it; NULL when there is no number. The program's locale
+ * has no say.
+ */
+const char *gtopo_sysfs_decimal(const char *text, uint64_t *thousandths);
+/* A file's name that is a plain number, without leading zeros. 1 when it is one, up to `highest`. */
+int gtopo_sysfs_index(const char *name, uint32_t highest, uint32_t *index);
 /* The target of a symbolic link, as it is written. */
 int gtopo_sysfs_link(const struct gtopo_sysfs *sysfs, char target[GTOPO_SYSFS_PATH], const char *format, ...)
     GTOPO_PRINTF(3, 4);

@@ -29,7 +29,7 @@ PROGRAMS = {  # program: Debian package; no rig runs without them
     "dpkg-deb": "dpkg",
 }
 GUEST_PACKAGES = [  # what tests run inside the guests
-    "perftest", "ibverbs-providers", "ibverbs-utils", "rdma-core", "rdmacm-utils", "hwloc-nox",
+    "perftest", "ibverbs-providers", "ibverbs-utils", "rdma-core", "rdmacm-utils", "socat", "hwloc-nox",
     "pciutils", "iputils-ping"]
 BOOT_MODULES = ["virtio_pci", "9p", "9pnet_virtio", "overlay"]
 INSTALL_HINT = "run 'tests/lab/run --install'"
