@@ -123,6 +123,7 @@ static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *
             .memory = "host",
             .port = ends[i]->port,
             .numa = ends[i]->numa,
+            .shared = ends[0]->host == ends[1]->host && ends[0]->numa == ends[1]->numa,
             .initiator = !i,
             .metric = probe->metric,
             .message_B = probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B

@@ -27,13 +27,16 @@ extern const struct gtopo_memory gtopo_memory_host;
 /* The result lives as long as the process. Errors: GTOPO_EUSAGE. */
 int gtopo_memory_find(const char *name, const struct gtopo_memory **memory, struct gtopo_error *error);
 
+/* How much of a node's processors a thread takes: two ends of a probe that poll on one node take one half each. */
+enum gtopo_share { GTOPO_SHARE_ALL, GTOPO_SHARE_FIRST_HALF, GTOPO_SHARE_SECOND_HALF };
+
 /*
  * Bind the calling thread to those of its present processors that belong to a NUMA node, or for a node without
- * processors to the nearest that has some; GTOPO_NUMA_ANY leaves it as it is. Call it before memory is allocated: where
+ * processors to the nearest that has some, or with GTOPO_NUMA_ANY to any; and to its share of them, in whole cores. Call it before memory is allocated: where
  * the kernel refuses to bind memory, it is the first touch that places it.
  * Errors: GTOPO_EMISSING for a node that this host has not, GTOPO_ESYSTEM when none of its processors is allowed.
  */
-int gtopo_memory_bind_thread(int numa, struct gtopo_error *error);
+int gtopo_memory_bind_thread(int numa, enum gtopo_share share, struct gtopo_error *error);
 
 /*
  * The processors that the calling thread may use, to give them back after a probe: the thread is the caller's, and

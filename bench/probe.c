@@ -26,9 +26,10 @@ struct gtopo_probe {
 
 json_t *gtopo_probe_spec_json(const struct gtopo_probe_spec *spec)
 {
-    return json_pack("{ss, ss, ss, ss, sI, so, ss, ss, sI, sI, sf, sf, sf}", "type", "prepare", "transport",
+    return json_pack("{ss, ss, ss, ss, sI, so, sb, ss, ss, sI, sI, sf, sf, sf}", "type", "prepare", "transport",
                      spec->transport, "device", spec->device, "memory", spec->memory, "port", (json_int_t)spec->port,
-                     "numa", spec->numa == GTOPO_NUMA_ANY ? json_null() : json_integer(spec->numa), "role",
+                     "numa", spec->numa == GTOPO_NUMA_ANY ? json_null() : json_integer(spec->numa), "shared",
+                     spec->shared, "role",
                      spec->initiator ? "initiator" : "responder", "metric", gtopo_metric_key(spec->metric),
                      "message_B", (json_int_t)spec->message_B, "depth", (json_int_t)spec->depth, "precision",
                      spec->precision, "seconds", spec->seconds, "deadline_s", spec->deadline_s);
@@ -68,6 +69,9 @@ int gtopo_probe_spec_read(const json_t *message, struct gtopo_probe_spec *spec, 
         return status;
     if (!spec->message_B || !depth)
         return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "a probe needs a message size and a depth of at least 1");
+    if (!json_is_boolean(json_object_get(message, "shared")))
+        return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "in a message \"prepare\", \"shared\" has to be true or false");
+    spec->shared = json_is_true(json_object_get(message, "shared"));
     spec->port = (uint32_t)port;
     spec->depth = (uint32_t)depth;
     spec->numa = any_numa ? GTOPO_NUMA_ANY : (int)numa;
@@ -93,6 +97,13 @@ static int open_endpoint(struct gtopo_probe *probe, const struct gtopo_probe_spe
     return probe->transport->open(&options, &probe->endpoint, error);
 }
 
+static enum gtopo_share share_of(const struct gtopo_probe_spec *spec)
+{
+    if (!spec->shared)
+        return GTOPO_SHARE_ALL;
+    return spec->initiator ? GTOPO_SHARE_FIRST_HALF : GTOPO_SHARE_SECOND_HALF;
+}
+
 int gtopo_probe_open(const struct gtopo_probe_spec *spec, struct gtopo_probe **opened, struct gtopo_error *error)
 {
     struct gtopo_probe *probe = calloc(1, sizeof *probe);
@@ -104,7 +115,7 @@ int gtopo_probe_open(const struct gtopo_probe_spec *spec, struct gtopo_probe **o
     if ((status = gtopo_transport_find(spec->transport, &probe->transport, error)) ||
         (status = gtopo_memory_find(spec->memory, &probe->memory, error)) ||
         (status = gtopo_affinity_save(&probe->affinity, error)) ||
-        (status = gtopo_memory_bind_thread(spec->numa, error)))
+        (status = gtopo_memory_bind_thread(spec->numa, share_of(spec), error)))
         goto out;
     probe->buffer_B = probe->transport->buffer_B(spec->message_B, spec->depth);
     status = probe->memory->allocate(spec->numa, probe->buffer_B, &probe->buffer, error);

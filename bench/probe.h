@@ -22,6 +22,7 @@ struct gtopo_probe_spec {
     const char *transport, *device, *memory;
     uint32_t port;
     int numa; /* GTOPO_NUMA_ANY */
+    int shared; /* both ends are on this node of one host: each takes one half of its processors */
     int initiator;
     uint32_t metric;
     uint64_t message_B;

@@ -586,7 +586,7 @@ static void test_memory(void **state)
     (void)state;
     assert_int_equal(gtopo_memory_find("host", &memory, NULL), 0);
     assert_int_equal(gtopo_affinity_save(&affinity, &error), 0);
-    assert_int_equal(gtopo_memory_bind_thread(0, &error), 0);
+    assert_int_equal(gtopo_memory_bind_thread(0, GTOPO_SHARE_ALL, &error), 0);
     assert_int_equal(memory->allocate(0, 3 << 20, &memory_data, &error), 0);
     data = memory_data;
     assert_int_equal((uintptr_t)data % 4096, 0);
@@ -598,7 +598,7 @@ static void test_memory(void **state)
     gtopo_affinity_restore(&affinity);
     assert_int_equal(memory->allocate(1000, 4096, &memory_data, &error), GTOPO_EMISSING);
     assert_non_null(strstr(error.message, "1000"));
-    assert_int_equal(gtopo_memory_bind_thread(1000, &error), GTOPO_EMISSING);
+    assert_int_equal(gtopo_memory_bind_thread(1000, GTOPO_SHARE_ALL, &error), GTOPO_EMISSING);
     assert_int_equal(memory->allocate(GTOPO_NUMA_ANY, SIZE_MAX / 4, &memory_data, &error), GTOPO_ENOMEM);
 }
 
