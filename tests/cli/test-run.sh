@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gtopo-bench run and map: measuring this host, being interrupted, losing agents, refusing nonsense.
+. "$(dirname "$0")/common.sh"
+bench=$GTOPO_BENCH
+map=$work/map.json
+unset XDG_RUNTIME_DIR
+
+# jq's word on the map that was written
+map_says() { jq -e "$1" "$map" > /dev/null; }
+no_temporaries() { [ -z "$(find "$work" -name '*.tmp')" ]; }
+no_agents() { ! pgrep -f "gtopo-bench agent" > /dev/null; }
+
+if "$bench" run -o "$map" --transport verbs --seconds 0.2 > /dev/null 2>&1 || [ -d /sys/class/infiniband ]; then
+  skip "a host without RDMA says so" "this host has RDMA devices"
+else
+  rm -f "$map"
+  run "$bench" run -o "$map" --transport verbs
+  check "without an RDMA port, asking for verbs exits 3" status_is 3
+  check "and says what to do instead" stderr_has "no RDMA port.*"
+fi
+
+run "$bench" run -o "$map" --transport ofi --seconds 0.3
+check "run measures this host" status_is 0
+check "each probe has unit, interval, samples and transport" stdout_has '[GM]B/s \[[0-9.]+ \.\. [0-9.]+\] n=[0-9]+, ofi:shm send 64 KiB'
+check "latency too" stdout_has 'us \[[0-9.]+ \.\. [0-9.]+\] n=[0-9]+, ofi:tcp send 8 B'
+check "progress is for terminals" stderr_is_empty
+check "four measurements with verified data" map_says '[.measurements[] | select(.verified and .provenance == "measured")] | length >= 4'
+run "$bench" show "$map"
+check "the tree shows what was measured on its links" stdout_has 'numa0 .*measured [0-9.]+ GB/s'
+
+run "$bench" run -o - --transport ofi:shm --seconds 0.2
+check "-o - leaves standard output to the map" jq -e '.format == "gputopo-map"' "$work/stdout"
+check "and tells the results on standard error" stderr_has 'ofi:shm send'
+run "$bench" run -o "$map" --only numa0 --transport ofi:shm --seconds 0.2
+check "--only measures that object" map_says '.measurements | length == 2'
+
+# ---- being interrupted ----
+
+rm -f "$map"
+# Its own process group, as from a terminal; a background job of a script would ignore the signal.
+setsid bash -c 'trap - INT; exec "$@"' _ "$bench" run -o "$map" --transport ofi --seconds 3 --precision 0 > "$work/stdout" 2> "$work/stderr" &
+runner=$!
+for _ in $(seq 100); do
+  grep -q "ofi:shm send" "$work/stdout" && break
+  sleep 0.1
+done
+sleep 0.5
+before=$(date +%s%N)
+pkill -INT -g "$runner"
+wait "$runner"
+status=$?
+took_ms=$((($(date +%s%N) - before) / 1000000))
+check "Ctrl-C stops within a second ($took_ms ms)" [ "$took_ms" -lt 1000 ]
+check "it exits with 4" status_is 4
+check "it says so" stderr_has "cancelled after"
+check "what was measured is in the map" map_says '.measurements | length >= 1'
+check "no agent is left" no_agents
+
+run "$bench" run -o "$map" --transport ofi --seconds 3 --precision 0 --deadline 1
+check "--deadline ends the run, keeping what was measured" map_says '.measurements | length >= 1'
+check "and exits with 4" status_is 4
+
+# ---- losing an agent ----
+
+"$bench" run -o "$map" --transport ofi:shm --seconds 2 --precision 0 > "$work/stdout" 2> "$work/stderr" &
+runner=$!
+for _ in $(seq 50); do
+  victim=$(pgrep -f "gtopo-bench agent" | head -1)
+  [ -n "$victim" ] && break
+  sleep 0.1
+done
+sleep 1
+kill -KILL "$victim"
+wait "$runner"
+status=$?
+check "an agent that dies costs its probe: exit status 4" status_is 4
+check "which is found" map_says '[.findings[] | select(.rule == "probe-failed")] | length == 1'
+check "the other probe is measured" map_says '.measurements | length == 1'
+check "no agent is left then either" no_agents
+
+# ---- several hosts ----
+
+run "$bench" run -o "$map" --hosts a,b --launch "exec $bench agent" --transport ofi:shm --seconds 0.2
+check "two hosts are gathered into one map" map_says '[.hosts[].name] == ["a", "b"]'
+run "$bench" run -o "$map" --hosts a,b --launch "[ {host} = a ] && exec $bench agent" --transport ofi:shm --seconds 0.2
+check "a host that cannot be reached is found missing" map_says '[.findings[] | select(.rule == "host-missing" and .severity == "fault")] | length == 1'
+check "the rest is measured" map_says '.measurements | length == 2'
+check "exit status 4" status_is 4
+run "$bench" run -o "$map" --hosts 'a;reboot' --launch "exec $bench agent {host}"
+check "a host's name is no shell command" stderr_has 'cannot be the name of a host'
+check "exit status 2 for it" status_is 2
+
+# ---- nonsense ----
+
+refuses() { # STATUS WORDS ARGUMENT...
+  local wanted=$1 words=$2
+  shift 2
+  rm -f "$work/no.json"
+  run "$bench" "$@"
+  status_is "$wanted" && stderr_has "$words" && stdout_is_empty && [ ! -e "$work/no.json" ] && no_temporaries
+}
+check "an unknown address exits 2" refuses 2 'has no "gpu9"' run -o "$work/no.json" --only gpu9
+check "an unknown transport exits 2" refuses 2 'no transport "carrier-pigeon"' run -o "$work/no.json" --transport carrier-pigeon
+check "a number out of range exits 2" refuses 2 'not in the range' run -o "$work/no.json" --seconds -1
+check "a number that is none exits 2" refuses 2 'not in the range' run -o "$work/no.json" --size 64q
+check "a folder that is not there exits 2 at once" refuses 2 'cannot be written' run -o "$work/nowhere/map.json"
+check "--launch without --hosts exits 2" refuses 2 'needs --hosts' run -o "$work/no.json" --launch x
+check "an fsroot that is not there exits 2" refuses 2 'nowhere cannot be read' map -o "$work/no.json" --fsroot "$work/nowhere"
+check "an fsroot without sys exits 2" refuses 2 'holds no readable folder sys' map -o "$work/no.json" --fsroot "$work"
+check "XML that is none exits 2" refuses 2 'is not hwloc.s XML' map -o "$work/no.json" --hwloc-xml "$GTOPO_SOURCE/README.md"
+check "a bad host name exits 2" refuses 2 'cannot be the name' map -o "$work/no.json" --name a/b
+echo '<topology version="3.0">' > "$work/v3.xml"
+check "XML of hwloc 3 says what reads it" refuses 2 'version 3.0.*reads version 2' map -o "$work/no.json" --hwloc-xml "$work/v3.xml"
+
+# ---- the same input, the same bytes ----
+
+"$bench" map -o "$work/one.json" && "$bench" map > "$work/two.json"
+# Free memory of a virtual machine can change between the two.
+same() { diff <(jq 'del(.shapes[].objects[].memory_B, .shapes[].fingerprint)' "$work/one.json") <(jq 'del(.shapes[].objects[].memory_B, .shapes[].fingerprint)' "$work/two.json"); }
+check "the same machine gives the same map" same
+mkdir "$work/folder"
+run "$bench" map -o "$work/folder"
+check "a folder as output exits 2" status_is 2
+check "a map on a full disk exits 2" bash -c "'$bench' map > /dev/full 2> /dev/null; [ \$? = 2 ]"
+finish
