@@ -232,7 +232,9 @@ int gtopo_probe_run(struct gtopo_probe *probe, int (*interrupted)(void *context)
     s.start_ns = gtopo_clock_ns();
     status = probe->transport->run(probe->endpoint, &run, error);
     if (!status && s.status)
-        status = gtopo_fail(error, s.status, NULL, "out of memory for samples");
+        status = s.status == GTOPO_ENOMEM
+                     ? gtopo_fail(error, s.status, NULL, "out of memory for samples")
+                     : gtopo_fail(error, GTOPO_EINTERNAL, NULL, "a sample took no time: the clock stands still");
     if (!status && gtopo_samples_summarise(&s.samples, &result->summary, error))
         status = s.stopped_by && !strcmp(s.stopped_by, "cancelled")
                      ? gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Discovering a host: the phases, in their order, and what they have in common. */
 #include "topo/host/host.h"
+#include "lib/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static const struct {
     {"PCI", gtopo_discover_pci},
     {"ports", gtopo_discover_ports},
     {"storage", gtopo_discover_other_storage},
+    {"what is hidden", gtopo_report_hidden},
 };
 
 void gtopo_host_options_init(struct gtopo_host_options *options)
@@ -72,28 +74,26 @@ const char *gtopo_discovery_info(hwloc_obj_t object, const char *name, char text
     snprintf(text, GTOPO_SYSFS_TEXT, "%s", value + strspn(value, " \t"));
     for (size_t length = strlen(text); length && (text[length - 1] == ' ' || text[length - 1] == '\t');)
         text[--length] = 0;
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
-            *c = '?';
+    gtopo_text_clean(text);
     return *text ? text : NULL;
 }
 
 /* ---- the host ---- */
 
-/* A name for the host: the caller's, the machine's, the record's. What no name may hold becomes a hyphen. */
-static void choose_name(const struct gtopo_discovery *d, const struct gtopo_host_options *options,
-                        char name[GTOPO_SYSFS_TEXT])
+/* The machine's name, or the record's. What no name may hold becomes a hyphen. */
+static void find_name(const struct gtopo_discovery *d, const struct gtopo_host_options *options,
+                      char name[GTOPO_SYSFS_TEXT])
 {
-    const char *recorded = gtopo_discovery_info(hwloc_get_root_obj(d->topology), "HostName", name);
+    int is_record = options->fsroot || options->hwloc_xml;
 
-    if (options->name)
-        snprintf(name, GTOPO_SYSFS_TEXT, "%s", options->name);
-    else if (!options->fsroot && !options->hwloc_xml && gethostname(name, GTOPO_SYSFS_TEXT - 1))
-        snprintf(name, GTOPO_SYSFS_TEXT, "host");
-    else if (!recorded && (options->fsroot || options->hwloc_xml))
-        snprintf(name, GTOPO_SYSFS_TEXT, "host");
+    if (is_record ? !gtopo_discovery_info(hwloc_get_root_obj(d->topology), "HostName", name)
+                  : gethostname(name, GTOPO_SYSFS_TEXT))
+        *name = 0;
     name[GTOPO_SYSFS_TEXT - 1] = 0;
-    for (char *c = name; !options->name && *c; c++)
+    if (!*name)
+        snprintf(name, GTOPO_SYSFS_TEXT, "host");
+    gtopo_text_clean(name);
+    for (char *c = name; *c; c++)
         if (strchr("/:@", *c))
             *c = '-';
 }
@@ -103,17 +103,7 @@ static int open_sysfs(struct gtopo_discovery *d, const struct gtopo_host_options
     d->sysfs.fd = -1;
     if (options->hwloc_xml && !options->fsroot)
         return 0;
-    return gtopo_sysfs_open(&d->sysfs, options->fsroot ? options->fsroot : "/", d->error);
-}
-
-static int report_hidden(struct gtopo_discovery *d)
-{
-    if (!d->locality_hidden)
-        return 0;
-    return gtopo_discovery_find(d, "locality-hidden", GTOPO_NOTE, d->machine,
-                                "in a virtual machine, ask its provider for the topology; on bare metal, look for a "
-                                "NUMA setting in the firmware",
-                                "the machine does not say which NUMA node its devices are on");
+    return gtopo_sysfs_open(&d->sysfs, options->fsroot, d->error);
 }
 
 static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *options)
@@ -121,14 +111,15 @@ static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *
     char name[GTOPO_SYSFS_TEXT];
     int status;
 
-    choose_name(d, options, name);
-    status = gtopo_map_add_host(d->map, name, &d->host, d->error);
+    if (!options->name)
+        find_name(d, options, name);
+    status = gtopo_map_add_host(d->map, options->name ? options->name : name, &d->host, d->error);
     if (status)
         return status;
     d->machine = gtopo_map_host_machine(d->map, d->host);
     for (size_t i = 0; !status && i < sizeof phases / sizeof *phases; i++)
         status = phases[i].run(d);
-    return status ? status : report_hidden(d);
+    return status;
 }
 
 int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options, struct gtopo_error *error)
@@ -138,16 +129,18 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
 
     if (options->size != sizeof *options)
         return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_host_options_init()", "the options are not initialised");
-    status = gtopo_load_topology(options, &d.topology, error);
+    status = open_sysfs(&d, options);
     if (status)
         return status;
-    status = open_sysfs(&d, options);
-    if (!status)
+    status = gtopo_load_topology(options, &d.topology, error);
+    if (!status) {
         status = discover(&d, options);
+        hwloc_topology_destroy(d.topology);
+    }
     gtopo_sysfs_close(&d.sysfs);
-    hwloc_topology_destroy(d.topology);
     free(d.numas);
     free(d.nics);
     free(d.ports);
+    free(d.port_slots);
     return status;
 }

@@ -13,18 +13,21 @@
 struct gtopo_numa_place {
     uint32_t id; /* object */
     unsigned os_index;
+    int has_cpus; /* of its own; memory that only hangs on a package (CXL, of a GPU) is no place for a device */
 };
 
-/* A NIC that was found on the PCI bus or elsewhere, whose ports are still to be found. */
+/* A NIC that is in the map. */
 struct gtopo_found_nic {
     uint32_t id;                         /* object */
+    uint32_t last_port;                  /* the highest number of its ports, 0 for none */
     char address[GTOPO_PCI_ADDRESS_MAX]; /* "" when it is on no PCI bus */
     hwloc_obj_t object;                  /* NULL when hwloc does not know it */
 };
 
 /* A port that is in the map. */
 struct gtopo_found_port {
-    uint32_t id, nic, number;
+    uint32_t id;
+    size_t nic; /* in the list of NICs */
     char netdev[GTOPO_SYSFS_TEXT]; /* "" for none */
 };
 
@@ -39,7 +42,10 @@ struct gtopo_discovery {
     size_t nic_count, nic_capacity;
     struct gtopo_found_port *ports;
     size_t port_count, port_capacity;
-    int locality_hidden; /* a host bridge of which nobody says where it is */
+    uint32_t *port_slots; /* of the first port of every netdev, hashed by name; port + 1, 0 is free */
+    size_t port_slot_count;
+    int locality_hidden;       /* a host bridge of which nobody says where it is */
+    hwloc_obj_t degraded_link; /* the device or the port above it whose degraded link was reported last */
     struct gtopo_error *error;
 };
 
@@ -69,12 +75,20 @@ const char *gtopo_discovery_info(hwloc_obj_t object, const char *name, char text
 
 /* machine.c: packages and NUMA nodes. */
 int gtopo_discover_processors(struct gtopo_discovery *d);
+/* The NUMA node with processors that has this number, or GTOPO_NONE. */
+uint32_t gtopo_numa_object(const struct gtopo_discovery *d, int64_t os_index);
+/* The number of the one NUMA node that hwloc puts a device on, or -1. */
+int64_t gtopo_numa_of_place(const struct gtopo_discovery *d, hwloc_obj_t device);
+/* What holds the device in hwloc's tree, but for the whole machine, which says nothing; or NULL. */
+hwloc_obj_t gtopo_place_of(const struct gtopo_discovery *d, hwloc_obj_t device);
 /* tree.c: host bridges, PCIe switches, and the devices on them. */
 int gtopo_discover_pci(struct gtopo_discovery *d);
 /* nic.c: the ports of the NICs, and NICs that are on no PCI bus. */
 int gtopo_discover_ports(struct gtopo_discovery *d);
 /* storage.c: disks that are on no PCI bus. */
 int gtopo_discover_other_storage(struct gtopo_discovery *d);
+/* tree.c: findings for what cannot be in the map. */
+int gtopo_report_hidden(struct gtopo_discovery *d);
 
 /* ---- pci.c ---- */
 

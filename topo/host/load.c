@@ -10,8 +10,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -31,13 +33,25 @@ static void set_components(hwloc_topology_t topology)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
 }
 
-/* ---- a recorded /sys, read by the program beside us ---- */
+/* ---- records are read by the program beside us, replay.c ---- */
 
-static int spawn_replay(const char *root, pid_t *pid, int *output, struct gtopo_error *error)
+static int set_files(posix_spawn_file_actions_t *actions, int input, int output)
+{
+    int failure = posix_spawn_file_actions_adddup2(actions, output, STDOUT_FILENO);
+
+    if (!failure && input >= 0)
+        failure = posix_spawn_file_actions_adddup2(actions, input, STDIN_FILENO);
+    if (!failure && input < 0)
+        failure = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    return failure ? failure : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+}
+
+/* `input` is a file for the program's standard input, or -1. */
+static int spawn_replay(const char *argument, int input, pid_t *pid, int *output, struct gtopo_error *error)
 {
     posix_spawn_file_actions_t actions;
     char program[4096];
-    char *argv[] = {program, (char *)root, NULL};
+    char *argv[] = {program, (char *)argument, NULL};
     int pipe_fds[2], failure, status = gtopo_library_file("gputopo-replay", program, sizeof program, error);
 
     if (status)
@@ -46,9 +60,7 @@ static int spawn_replay(const char *root, pid_t *pid, int *output, struct gtopo_
         return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no pipe: %s", strerror(errno));
     failure = posix_spawn_file_actions_init(&actions);
     if (!failure) {
-        failure = posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-        if (!failure)
-            failure = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        failure = set_files(&actions, input, pipe_fds[1]);
         if (!failure)
             failure = posix_spawn(pid, program, &actions, NULL, argv, environ);
         posix_spawn_file_actions_destroy(&actions);
@@ -97,12 +109,14 @@ static int drain(int fd, char **data, size_t *size)
     }
 }
 
-static int replay(const char *root, char **xml, size_t *size, struct gtopo_error *error)
+/* The tree of what is called `name`, as hwloc's XML. */
+static int replay(const char *name, const char *hint, const char *argument, int input, char **xml, size_t *size,
+                  struct gtopo_error *error)
 {
     int output, wait_status = 0, status;
     pid_t pid;
 
-    status = spawn_replay(root, &pid, &output, error);
+    status = spawn_replay(argument, input, &pid, &output, error);
     if (status)
         return status;
     status = drain(output, xml, size);
@@ -112,13 +126,16 @@ static int replay(const char *root, char **xml, size_t *size, struct gtopo_error
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
         ;
     if (status == GTOPO_ENOMEM)
-        return gtopo_fail(error, status, NULL, "out of memory while reading %s", root);
+        return gtopo_fail(error, status, NULL, "out of memory while reading %s", name);
+    if (status == GTOPO_ETIMEOUT)
+        return gtopo_fail(error, GTOPO_EFORMAT, hint, "hwloc has not read %s in %d s", name, REPLAY_DEADLINE_S);
     if (status || !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) || !*size)
-        return gtopo_fail(error, GTOPO_EFORMAT, "gather the machine again with hwloc-gather-topology",
-                          "%s is not a machine that hwloc can read", root);
+        return gtopo_fail(error, GTOPO_EFORMAT, hint, "hwloc cannot make a machine of %s", name);
     (*xml)[*size] = 0;
     return 0;
 }
+
+/* ---- a recorded /sys ---- */
 
 static int check_root(const char *root, struct gtopo_error *error)
 {
@@ -134,6 +151,11 @@ static int check_root(const char *root, struct gtopo_error *error)
     return 0;
 }
 
+static int read_root(const char *root, char **xml, size_t *size, struct gtopo_error *error)
+{
+    return replay(root, "gather the machine again with hwloc-gather-topology", root, -1, xml, size, error);
+}
+
 /* ---- XML ---- */
 
 /* hwloc says only "no" to a newer format: look for ourselves. */
@@ -144,7 +166,7 @@ static int check_xml(const char *name, const char *xml, size_t size, struct gtop
 
     if (!element)
         return gtopo_fail(error, GTOPO_EFORMAT, "write one with `lstopo --of xml FILE`", "%s is not hwloc's XML", name);
-    if (version && version < strchr(element, '>') && version[9] > '2' && version[9] <= '9')
+    if (version && version < strchr(element, '>') && strtol(version + 9, NULL, 10) > 2)
         return gtopo_fail(error, GTOPO_EVERSION,
                           "export it with `lstopo --export-xml-flags v2`, or use a gputopo built with hwloc 3",
                           "%s is hwloc XML of version %.3s; hwloc %s, which gputopo runs with, reads version 2", name,
@@ -152,15 +174,65 @@ static int check_xml(const char *name, const char *xml, size_t size, struct gtop
     return 0;
 }
 
-static int set_xml(hwloc_topology_t topology, const char *name, const char *xml, size_t size,
-                   struct gtopo_error *error)
+/* A file without a name that holds the data, or -1. */
+static int hold(const char *data, size_t size)
 {
-    int status = check_xml(name, xml, size, error);
+    int fd = memfd_create("gputopo-xml", MFD_CLOEXEC);
+    size_t written = 0;
 
-    if (!status && hwloc_topology_set_xmlbuffer(topology, xml, (int)size + 1))
-        status = gtopo_fail(error, GTOPO_EFORMAT, "is the file whole? write it again with `lstopo --of xml FILE`",
-                            "hwloc cannot read %s", name);
+    while (fd >= 0 && written < size) {
+        ssize_t step = write(fd, data + written, size - written);
+
+        if (step < 0 && errno == EINTR)
+            continue;
+        if (step <= 0) {
+            close(fd);
+            return -1;
+        }
+        written += (size_t)step;
+    }
+    if (fd >= 0)
+        lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+static int read_xml(const char *path, char **xml, size_t *size, struct gtopo_error *error)
+{
+    char *data = NULL;
+    size_t data_B = 0;
+    int input, status = gtopo_file_read(path, XML_LIMIT_B, &data, &data_B, error);
+
+    if (!status)
+        status = check_xml(path, data, data_B, error);
+    if (status) {
+        free(data);
+        return status;
+    }
+    input = hold(data, data_B);
+    free(data);
+    if (input < 0)
+        return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no memory file for %s: %s", path, strerror(errno));
+    status = replay(path, "is the file whole? write it again with `lstopo --of xml FILE`", "--xml", input, xml, size,
+                    error);
+    close(input);
     return status;
+}
+
+/* ---- hwloc in this process ---- */
+
+/* The machine that we run on, or what the program beside us has read. */
+static int load(hwloc_topology_t topology, const char *name, const char *xml, size_t size, struct gtopo_error *error)
+{
+    set_components(topology);
+    if (gtopo_topology_filter(topology))
+        return gtopo_fail(error, GTOPO_EINTERNAL, NULL, "hwloc refuses what is asked of it");
+    if (xml && hwloc_topology_set_xmlbuffer(topology, xml, (int)size + 1))
+        return gtopo_fail(error, GTOPO_EFORMAT, NULL, "hwloc cannot read again what it made of %s", name);
+    if (!hwloc_topology_load(topology))
+        return 0;
+    return xml ? gtopo_fail(error, GTOPO_EFORMAT, NULL, "hwloc cannot read again what it made of %s", name)
+               : gtopo_fail(error, GTOPO_EMISSING, "is /sys mounted?", "hwloc cannot read this machine: %s",
+                            strerror(errno));
 }
 
 int gtopo_load_topology(const struct gtopo_host_options *options, hwloc_topology_t *topology,
@@ -172,27 +244,16 @@ int gtopo_load_topology(const struct gtopo_host_options *options, hwloc_topology
     int status = options->fsroot ? check_root(options->fsroot, error) : 0;
 
     if (!status && options->hwloc_xml)
-        status = gtopo_file_read(options->hwloc_xml, XML_LIMIT_B, &xml, &size, error);
+        status = read_xml(options->hwloc_xml, &xml, &size, error);
     else if (!status && options->fsroot)
-        status = replay(options->fsroot, &xml, &size, error);
+        status = read_root(options->fsroot, &xml, &size, error);
     if (!status && hwloc_topology_init(topology))
         status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "hwloc is out of memory");
-    if (status) {
-        free(xml);
-        return status;
+    if (!status) {
+        status = load(*topology, name, xml, size, error);
+        if (status)
+            hwloc_topology_destroy(*topology);
     }
-    set_components(*topology);
-    if (gtopo_topology_filter(*topology))
-        status = gtopo_fail(error, GTOPO_EINTERNAL, NULL, "hwloc refuses what is asked of it");
-    if (!status && name)
-        status = set_xml(*topology, name, xml, size, error);
-    if (!status && hwloc_topology_load(*topology))
-        status = name ? gtopo_fail(error, GTOPO_EFORMAT, "is the file whole? write it again with `lstopo --of xml FILE`",
-                                   "hwloc cannot make a machine of %s", name)
-                      : gtopo_fail(error, GTOPO_EMISSING, "is /sys mounted?", "hwloc cannot read this machine: %s",
-                                   strerror(errno));
     free(xml);
-    if (status)
-        hwloc_topology_destroy(*topology);
     return status;
 }

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The largest machines have a few hundred; each gets a link to each. */
+#define PACKAGES_MAX 1024
+
 static int describe_machine(struct gtopo_discovery *d)
 {
     hwloc_obj_t root = hwloc_get_root_obj(d->topology);
@@ -64,6 +67,8 @@ static int join_packages(struct gtopo_discovery *d)
     hwloc_obj_t a = NULL, b;
     int status = 0;
 
+    if (hwloc_get_nbobjs_by_type(d->topology, HWLOC_OBJ_PACKAGE) > PACKAGES_MAX)
+        return gtopo_fail(d->error, GTOPO_EFORMAT, NULL, "a machine of more than %d packages is not one", PACKAGES_MAX);
     while (!status && (a = hwloc_get_next_obj_by_type(d->topology, HWLOC_OBJ_PACKAGE, a)))
         for (b = hwloc_get_next_obj_by_type(d->topology, HWLOC_OBJ_PACKAGE, a); b && !status;
              b = hwloc_get_next_obj_by_type(d->topology, HWLOC_OBJ_PACKAGE, b))
@@ -72,40 +77,78 @@ static int join_packages(struct gtopo_discovery *d)
     return status;
 }
 
+/* Memory of a GPU, or that a driver turned into a node: CXL, persistent. */
+static int is_memory_only(hwloc_obj_t object)
+{
+    return (object->subtype && (!strcmp(object->subtype, "GPUMemory") || !strncmp(object->subtype, "CXL", 3) ||
+                                !strcmp(object->subtype, "NVM"))) ||
+           hwloc_obj_get_info_by_name(object, "DAXDevice");
+}
+
 /* Its own processors: those of the kernel's list, since hwloc gives memory-only nodes those nearby. */
-static int set_numa_cpus(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t object)
+static int set_numa_cpus(struct gtopo_discovery *d, struct gtopo_numa_place *numa, hwloc_obj_t object)
 {
     char text[GTOPO_SYSFS_TEXT];
 
-    if (object->subtype && !strcmp(object->subtype, "GPUMemory"))
-        return 0;
-    if (gtopo_sysfs_exists(&d->sysfs, "sys/devices/system/node/node%u", object->os_index))
-        return gtopo_sysfs_text(&d->sysfs, text, "sys/devices/system/node/node%u/cpulist", object->os_index)
-                   ? gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_CPUS, text)
-                   : 0;
-    return set_cpus(d, id, object->cpuset);
+    numa->has_cpus = !is_memory_only(object) && object->cpuset && !hwloc_bitmap_iszero(object->cpuset);
+    if (gtopo_sysfs_exists(&d->sysfs, "sys/devices/system/node/node%u/cpulist", object->os_index)) {
+        numa->has_cpus = gtopo_sysfs_text(&d->sysfs, text, "sys/devices/system/node/node%u/cpulist", object->os_index);
+        return numa->has_cpus ? gtopo_discovery_text(d, numa->id, GTOPO_ATTRIBUTE_CPUS, text) : 0;
+    }
+    return numa->has_cpus ? set_cpus(d, numa->id, object->cpuset) : 0;
 }
 
 static int add_numa(struct gtopo_discovery *d, hwloc_obj_t object)
 {
     hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(d->topology, HWLOC_OBJ_PACKAGE, object);
     uint32_t parent = package ? (uint32_t)(uintptr_t)package->userdata - 1 : d->machine;
-    unsigned os_index = object->os_index == HWLOC_UNKNOWN_INDEX ? 0 : object->os_index;
-    uint32_t id;
-    int status = gtopo_discovery_add(d, GTOPO_NUMA, parent, 0, &id);
+    struct gtopo_numa_place numa = {.os_index = object->os_index};
+    int status = gtopo_discovery_add(d, GTOPO_NUMA, parent, 0, &numa.id);
+    uint32_t id = numa.id;
 
+    if (!status && object->os_index != HWLOC_UNKNOWN_INDEX)
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_OS_INDEX, object->os_index);
+    if (!status && object->attr->numanode.local_memory)
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_MEMORY_B, object->attr->numanode.local_memory);
+    if (!status)
+        status = set_numa_cpus(d, &numa, object);
     if (status)
         return status;
     if (gtopo_grow((void **)&d->numas, &d->numa_capacity, d->numa_count + 1, sizeof *d->numas))
         return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-    d->numas[d->numa_count++] = (struct gtopo_numa_place){id, os_index};
-    object->userdata = (void *)(uintptr_t)(id + 1);
-    status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_OS_INDEX, os_index);
-    if (!status && object->attr->numanode.local_memory)
-        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_MEMORY_B, object->attr->numanode.local_memory);
-    if (!status)
-        status = set_numa_cpus(d, id, object);
-    return status ? status : gtopo_discovery_link(d, package ? GTOPO_LINK_MEMORY : GTOPO_LINK_PLATFORM, id, parent, 0);
+    d->numas[d->numa_count++] = numa;
+    return gtopo_discovery_link(d, package ? GTOPO_LINK_MEMORY : GTOPO_LINK_PLATFORM, id, parent, 0);
+}
+
+uint32_t gtopo_numa_object(const struct gtopo_discovery *d, int64_t os_index)
+{
+    for (size_t i = 0; i < d->numa_count; i++)
+        if (d->numas[i].os_index == (uint64_t)os_index && d->numas[i].has_cpus)
+            return d->numas[i].id;
+    return GTOPO_NONE;
+}
+
+hwloc_obj_t gtopo_place_of(const struct gtopo_discovery *d, hwloc_obj_t device)
+{
+    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(d->topology, device);
+    hwloc_obj_t root = hwloc_get_root_obj(d->topology);
+
+    /* A package or a group that has all processors says no more than the root does. */
+    return !place || !place->cpuset || hwloc_bitmap_isincluded(root->cpuset, place->cpuset) ? NULL : place;
+}
+
+int64_t gtopo_numa_of_place(const struct gtopo_discovery *d, hwloc_obj_t device)
+{
+    hwloc_obj_t place = gtopo_place_of(d, device);
+    int64_t found = -1;
+
+    for (size_t i = 0; place && place->nodeset && i < d->numa_count; i++)
+        if (d->numas[i].has_cpus && hwloc_bitmap_isset(place->nodeset, d->numas[i].os_index)) {
+            if (found >= 0)
+                return -1;
+            found = d->numas[i].os_index;
+        }
+    return found;
 }
 
 int gtopo_discover_processors(struct gtopo_discovery *d)

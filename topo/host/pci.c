@@ -24,16 +24,17 @@ struct end {
 static uint32_t read_speed(const struct gtopo_sysfs *sysfs, const char *address, const char *file)
 {
     static const uint32_t known[] = {2500, 5000, 8000, 16000, 32000, 64000};
-    char text[GTOPO_SYSFS_TEXT], *end;
-    double speed;
+    char text[GTOPO_SYSFS_TEXT];
+    const char *unit;
+    uint64_t speed_MTps;
 
     if (!gtopo_sysfs_text(sysfs, text, "sys/bus/pci/devices/%s/%s", address, file))
         return 0;
-    speed = strtod(text, &end);
-    if (end == text || strncmp(end, " GT/s", 5))
+    unit = gtopo_sysfs_decimal(text, &speed_MTps);
+    if (!unit || strncmp(unit, " GT/s", 5))
         return 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (speed * 1000 == known[i])
+        if (speed_MTps == known[i])
             return known[i];
     return 0;
 }
@@ -91,6 +92,10 @@ static void names_of(hwloc_obj_t device, hwloc_obj_t port, char text[3 * GTOPO_P
     snprintf(text, 3 * GTOPO_PCI_ADDRESS_MAX, "%s%s%s", address, port ? " below " : "", above);
 }
 
+/* Speeds are whole or half gigatransfers per second. Text is not the place for the program's decimal comma. */
+#define GTPS "%u%s GT/s"
+#define GTPS_OF(speed_MTps) (speed_MTps) / 1000, (speed_MTps) % 1000 ? ".5" : ""
+
 static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gtopo_link *link, hwloc_obj_t device,
                       hwloc_obj_t port)
 {
@@ -100,8 +105,10 @@ static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gt
     int slow = link->speed_MTps && link->speed_MTps < link->capable_speed_MTps;
     int idle;
 
-    if (!narrow && !slow)
+    /* The functions of a card and the disks of a controller share a link, which is one finding. */
+    if ((!narrow && !slow) || d->degraded_link == (port ? port : device))
         return 0;
+    d->degraded_link = port ? port : device;
     gtopo_map_object(d->map, child, &object, NULL);
     names_of(device, port, names);
     /* A GPU lowers its speed when it has nothing to do, never its width. */
@@ -110,16 +117,28 @@ static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gt
         d, "pcie-link-degraded", idle ? GTOPO_NOTE : GTOPO_WARNING, child,
         idle ? "look again under load: an idle GPU lowers its link speed"
              : "reseat the card or its riser, then look at the slot's lanes and the firmware's link settings",
-        "the PCIe link of %s runs at x%u and %g GT/s; both ends can do x%u and %g GT/s", names, link->width,
-        link->speed_MTps / 1000.0, link->capable_width, link->capable_speed_MTps / 1000.0);
+        "the PCIe link of %s runs at x%u and " GTPS "; both ends can do x%u and " GTPS, names, link->width,
+        GTPS_OF(link->speed_MTps), link->capable_width, GTPS_OF(link->capable_speed_MTps));
+}
+
+/* hwloc's word, where sysfs has none: in XML, and before Linux 4.13. 0 when it has none either. */
+static uint64_t rate_of_hwloc(const struct gtopo_discovery *d, hwloc_obj_t device)
+{
+    float rate_GBps = device->type == HWLOC_OBJ_BRIDGE ? device->attr->bridge.upstream.pci.linkspeed
+                                                       : device->attr->pcidev.linkspeed;
+    char address[GTOPO_PCI_ADDRESS_MAX];
+
+    gtopo_pci_address(device, address);
+    if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/current_link_width", address) ||
+        !(rate_GBps > 0 && rate_GBps < 1000))
+        return 0;
+    return (uint64_t)((double)rate_GBps * 1e9);
 }
 
 int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port)
 {
     struct end below = read_end(&d->sysfs, device), above = read_end(&d->sysfs, port);
     struct gtopo_link link = {.kind = GTOPO_LINK_PCIE, .ends = {parent, child}, .count = 1};
-    float current_GBps = device->type == HWLOC_OBJ_BRIDGE ? device->attr->bridge.upstream.pci.linkspeed
-                                                          : device->attr->pcidev.linkspeed;
     uint32_t id;
     int status;
 
@@ -129,8 +148,8 @@ int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, h
     link.capable_speed_MTps = known_minimum(below.max_speed_MTps, above.max_speed_MTps);
     if (link.width && link.speed_MTps)
         link.nominal_Bps = rate(link.width, link.speed_MTps);
-    else if (d->sysfs.fd < 0 && current_GBps > 0 && current_GBps < 10000) /* only hwloc's word is there */
-        link.nominal_Bps = (uint64_t)((double)current_GBps * 1e9);
+    else
+        link.nominal_Bps = rate_of_hwloc(d, device);
     if (link.capable_width && link.capable_speed_MTps)
         link.capable_Bps = rate(link.capable_width, link.capable_speed_MTps);
     status = gtopo_map_add_link(d->map, &link, &id, d->error);
@@ -153,15 +172,32 @@ static int set_driver(struct gtopo_discovery *d, uint32_t id, const char *addres
 /* The node that the kernel names. It says -1 when firmware does not, which stays unknown. */
 static int set_numa(struct gtopo_discovery *d, uint32_t id, const char *address, hwloc_obj_t device)
 {
-    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(d->topology, device);
     int64_t numa;
 
     if (gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
         return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
-    if (!gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/numa_node", address) && place && place->parent &&
-        place->nodeset && hwloc_bitmap_weight(place->nodeset) == 1)
-        return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)hwloc_bitmap_first(place->nodeset));
+    if (!gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/numa_node", address) &&
+        (numa = gtopo_numa_of_place(d, device)) >= 0)
+        return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
     return gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
+}
+
+/* Vendor and device, and the class: of its three bytes hwloc tells two. */
+static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, const struct hwloc_pcidev_attr_s *pci)
+{
+    char text[16];
+    int64_t class_id;
+    int status;
+
+    snprintf(text, sizeof text, "%04x:%04x", pci->vendor_id, pci->device_id);
+    status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ID, text);
+    if (status)
+        return status;
+    if (gtopo_sysfs_number(&d->sysfs, 0, 0xffffff, &class_id, "sys/bus/pci/devices/%s/class", address))
+        snprintf(text, sizeof text, "0x%06x", (unsigned)class_id);
+    else
+        snprintf(text, sizeof text, "0x%04x", pci->class_id);
+    return gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
 }
 
 int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
@@ -175,12 +211,7 @@ int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
     if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, address)) ||
         (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(device, "PCIVendor", text))) ||
         (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, gtopo_discovery_info(device, "PCIDevice", text))) ||
-        (status = set_driver(d, id, address)))
+        (status = set_driver(d, id, address)) || (status = set_ids(d, id, address, pci)))
         return status;
-    snprintf(text, sizeof text, "%04x:%04x", pci->vendor_id, pci->device_id);
-    status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ID, text);
-    snprintf(text, sizeof text, "0x%04x", pci->class_id);
-    if (!status)
-        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
-    return status ? status : set_numa(d, id, address, device);
+    return set_numa(d, id, address, device);
 }

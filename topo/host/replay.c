@@ -2,32 +2,186 @@
 /*
  * gputopo-replay DIR: read a recorded machine (DIR/sys, DIR/proc) with hwloc and write its tree as XML, version 2, to
  * standard output. hwloc takes the root from the environment only, which a library must not change.
+ * gputopo-replay --xml: the same from hwloc's XML on standard input. What is wrong with a file that a user brings then
+ * makes this program fail, or print, and not the one that the library is in.
  */
+#undef _FORTIFY_SOURCE /* it replaces functions that are defined here */
 #include "topo/host/filter.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* PCI has 256 buses a domain. A tree that is much deeper is made up, to exhaust the stack of who walks it. */
+#define DEPTH_MAX 1024
+
+/* ---- hwloc's way into the record ---- */
+
+static int open_in_root(int root, const char *path, int flags)
+{
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
+
+    if (root == AT_FDCWD)
+        how.resolve = 0;
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/*
+ * hwloc reads a record through these, relative to the record's root, and would follow its links to anywhere and wait
+ * for its pipes. They stand in for libc's.
+ */
+int openat(int root, const char *path, int flags, ...)
+{
+    struct stat file;
+    int fd = open_in_root(root, path, (flags & (O_ACCMODE | O_DIRECTORY)) | O_NONBLOCK);
+
+    if (fd >= 0 && (fstat(fd, &file) || !(S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)))) {
+        close(fd);
+        errno = EACCES;
+        return -1;
+    }
+    return fd;
+}
+
+int fstatat(int root, const char *path, struct stat *file, int flags)
+{
+    int fd = open_in_root(root, path, O_PATH | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0)), status;
+
+    if (fd < 0)
+        return -1;
+    status = fstat(fd, file);
+    close(fd);
+    return status;
+}
+
+int faccessat(int root, const char *path, int mode, int flags)
+{
+    struct stat file;
+
+    (void)mode; /* opening it will tell */
+    return fstatat(root, path, &file, flags);
+}
+
+ssize_t readlinkat(int root, const char *path, char *target, size_t size)
+{
+    int fd = open_in_root(root, path, O_PATH | O_NOFOLLOW);
+    ssize_t length;
+
+    if (fd < 0)
+        return -1;
+    length = syscall(SYS_readlinkat, fd, "", target, size);
+    close(fd);
+    return length;
+}
+
+/* ---- the program ---- */
+
+/* What the user has set for other programs' hwloc must not change what a record says. */
+static void forget_hwloc_settings(void)
+{
+    size_t i = 0;
+
+    while (environ[i]) {
+        char name[256];
+        size_t length = strcspn(environ[i], "=");
+
+        snprintf(name, sizeof name, "%.*s", (int)length, environ[i]);
+        if (strncmp(name, "HWLOC_", 6) || length >= sizeof name || unsetenv(name))
+            i++;
+    }
+}
+
+static int prepare(const char *root)
+{
+    static const struct rlimit no_core = {0, 0};
+
+    setrlimit(RLIMIT_CORE, &no_core); /* hwloc asserts what a record should be */
+    forget_hwloc_settings();
+    if (setenv("HWLOC_HIDE_ERRORS", "2", 1) || setenv("HWLOC_THISSYSTEM", "0", 1))
+        return -1;
+    return root && (setenv("HWLOC_FSROOT", root, 1) || setenv("HWLOC_COMPONENTS", "linux,stop", 1)) ? -1 : 0;
+}
+
+/* All of standard input with a zero behind it, or NULL. */
+static char *read_input(size_t *size)
+{
+    size_t room = 0;
+    char *data = NULL;
+    ssize_t got;
+
+    *size = 0;
+    do {
+        if (room - *size < 65536) {
+            char *grown = realloc(data, room = room ? room * 2 : 1 << 20);
+
+            if (!grown)
+                break;
+            data = grown;
+        }
+        got = read(STDIN_FILENO, data + *size, room - *size - 1);
+        *size += got > 0 ? (size_t)got : 0;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    if (data)
+        data[*size] = 0;
+    return data;
+}
+
+static int is_too_deep(hwloc_topology_t topology)
+{
+    hwloc_obj_t object = NULL;
+
+    if (hwloc_topology_get_depth(topology) > DEPTH_MAX)
+        return 1;
+    while ((object = hwloc_get_next_bridge(topology, object))) {
+        int depth = 0;
+
+        for (hwloc_obj_t above = object->parent; above; above = above->parent)
+            if (++depth > DEPTH_MAX)
+                return 1;
+    }
+    return 0;
+}
+
+static int write_tree(hwloc_topology_t topology)
+{
+    char *xml;
+    int length, failed;
+
+    if (is_too_deep(topology) || hwloc_topology_export_xmlbuffer(topology, &xml, &length, 0))
+        return -1;
+    failed = fwrite(xml, 1, (size_t)length, stdout) != (size_t)length || fflush(stdout);
+    hwloc_free_xmlbuffer(topology, xml);
+    return failed ? -1 : 0;
+}
 
 int main(int argc, char **argv)
 {
+    int is_xml = argc == 2 && !strcmp(argv[1], "--xml"), failed;
     hwloc_topology_t topology;
-    char *xml;
-    int length;
+    char *xml = NULL;
+    size_t size = 0;
 
     if (argc != 2) {
-        fprintf(stderr, "usage: gputopo-replay DIR\n");
+        fprintf(stderr, "usage: gputopo-replay DIR | --xml\n");
         return 2;
     }
-    if (setenv("HWLOC_FSROOT", argv[1], 1) || setenv("HWLOC_COMPONENTS", "linux,stop", 1) ||
-        setenv("HWLOC_HIDE_ERRORS", "2", 1) || setenv("HWLOC_THISSYSTEM", "0", 1))
+    if (prepare(is_xml ? NULL : argv[1]) || (is_xml && !(xml = read_input(&size))))
         return 5;
-    if (hwloc_topology_init(&topology) || gtopo_topology_filter(topology) || hwloc_topology_load(topology)) {
-        fprintf(stderr, "hwloc cannot read %s\n", argv[1]);
-        return 3;
+    if (hwloc_topology_init(&topology)) {
+        free(xml);
+        return 5;
     }
-    if (hwloc_topology_export_xmlbuffer(topology, &xml, &length, 0) ||
-        fwrite(xml, 1, (size_t)length, stdout) != (size_t)length || fflush(stdout))
-        return 4;
-    hwloc_free_xmlbuffer(topology, xml);
+    failed = gtopo_topology_filter(topology) || (xml && hwloc_topology_set_xmlbuffer(topology, xml, (int)size + 1)) ||
+             hwloc_topology_load(topology) || write_tree(topology);
+    if (failed)
+        fprintf(stderr, "hwloc cannot read %s\n", is_xml ? "standard input" : argv[1]);
     hwloc_topology_destroy(topology);
-    return 0;
+    free(xml);
+    return failed ? 3 : 0;
 }

@@ -5,8 +5,8 @@
  */
 #include "topo/host/host.h"
 #include "lib/text.h"
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CLASS_NIC 0x02
 #define CLASS_STORAGE 0x01
@@ -121,10 +121,21 @@ static int visit_device(struct gtopo_discovery *d, const struct place *place, hw
 
 /* ---- bridges ---- */
 
-static int has_bridge_below(hwloc_obj_t bridge)
+static int has_express_link(const struct gtopo_discovery *d, hwloc_obj_t bridge)
 {
+    char address[GTOPO_PCI_ADDRESS_MAX];
+
+    gtopo_pci_address(bridge, address);
+    return gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/max_link_width", address);
+}
+
+/* Is it the upstream port of a switch? A bridge to conventional PCI may have bridges below too, but those have no link. */
+static int is_upstream_port(const struct gtopo_discovery *d, hwloc_obj_t bridge)
+{
+    int is_express = has_express_link(d, bridge);
+
     for (hwloc_obj_t child = bridge->io_first_child; child; child = child->next_sibling)
-        if (child->type == HWLOC_OBJ_BRIDGE)
+        if (child->type == HWLOC_OBJ_BRIDGE && (!is_express || has_express_link(d, child)))
             return 1;
     return 0;
 }
@@ -137,7 +148,7 @@ static int visit_bridge(struct gtopo_discovery *d, const struct place *place, hw
     int status;
 
     /* A root or a downstream port; or a bridge to conventional PCI, which is no switch and has no link of its own. */
-    if (place->below != UPSTREAM_PORT || !has_bridge_below(bridge))
+    if (place->below != UPSTREAM_PORT || !is_upstream_port(d, bridge))
         return visit_children(d, &below, bridge);
     status = add_device(d, GTOPO_PCI_SWITCH, place, bridge, &below.id);
     if (status)
@@ -161,9 +172,14 @@ static int visit_children(struct gtopo_discovery *d, const struct place *place, 
 
 /* ---- host bridges ---- */
 
-/* The NUMA node that the kernel gives for the first device or bridge below that knows one, or -1. */
+/* What the kernel may say of a device's NUMA node, but for its number. */
+enum { SAYS_UNKNOWN = -1, SAYS_NOTHING = -2 };
+
+/* The NUMA node that the kernel gives for the first device or bridge below that has one. */
 static int64_t numa_below(const struct gtopo_discovery *d, hwloc_obj_t object)
 {
+    int64_t found = SAYS_NOTHING;
+
     for (hwloc_obj_t child = object->io_first_child; child; child = child->next_sibling) {
         char address[GTOPO_PCI_ADDRESS_MAX];
         int64_t numa;
@@ -171,60 +187,46 @@ static int64_t numa_below(const struct gtopo_discovery *d, hwloc_obj_t object)
         if (child->type != HWLOC_OBJ_BRIDGE && child->type != HWLOC_OBJ_PCI_DEVICE)
             continue;
         gtopo_pci_address(child, address);
-        if (gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
-            return numa;
-        numa = numa_below(d, child);
-        if (numa >= 0)
-            return numa;
+        if (gtopo_sysfs_number(&d->sysfs, SAYS_UNKNOWN, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
+            found = numa;
+        if (found < 0 && (numa = numa_below(d, child)) > found)
+            found = numa;
+        if (found >= 0)
+            return found;
     }
-    return -1;
+    return found;
 }
 
-static uint32_t numa_object(const struct gtopo_discovery *d, int64_t os_index)
+/* Where a host bridge is attached: at its NUMA node, else its package, else the machine. */
+static uint32_t locate(const struct gtopo_discovery *d, hwloc_obj_t bridge, int64_t numa)
 {
-    for (size_t i = 0; i < d->numa_count; i++)
-        if (d->numas[i].os_index == (uint64_t)os_index)
-            return d->numas[i].id;
-    return GTOPO_NONE;
-}
+    hwloc_obj_t place = gtopo_place_of(d, bridge);
+    uint32_t id = numa >= 0 ? gtopo_numa_object(d, numa) : GTOPO_NONE;
 
-/* The smallest of NUMA node, package and machine that holds a host bridge. */
-static uint32_t locate(const struct gtopo_discovery *d, hwloc_obj_t bridge)
-{
-    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(d->topology, bridge), package = place;
-    uint32_t numa = numa_object(d, numa_below(d, bridge));
-
-    if (numa != GTOPO_NONE)
-        return numa;
-    if (!place || !place->parent) /* hwloc puts what it knows nothing of at its root */
-        return d->machine;
-    if (place->nodeset && hwloc_bitmap_weight(place->nodeset) == 1 &&
-        (numa = numa_object(d, hwloc_bitmap_first(place->nodeset))) != GTOPO_NONE)
-        return numa;
-    while (package && package->type != HWLOC_OBJ_PACKAGE)
-        package = package->parent;
-    return package ? (uint32_t)(uintptr_t)package->userdata - 1 : d->machine;
+    if (id != GTOPO_NONE)
+        return id;
+    while (place && place->type != HWLOC_OBJ_PACKAGE)
+        place = place->parent;
+    return place ? (uint32_t)(uintptr_t)place->userdata - 1 : d->machine;
 }
 
 static int add_host_bridge(struct gtopo_discovery *d, hwloc_obj_t bridge)
 {
-    uint32_t parent = locate(d, bridge);
+    int64_t kernels = numa_below(d, bridge), numa = kernels == SAYS_NOTHING ? gtopo_numa_of_place(d, bridge) : kernels;
+    uint32_t parent = locate(d, bridge, numa);
     struct place place = {0, NULL, ROOT_PORT};
-    struct gtopo_object object;
     int status = gtopo_discovery_add(d, GTOPO_HOST_BRIDGE, parent, 0, &place.id);
-    uint64_t numa;
 
     if (status)
         return status;
-    if (parent == d->machine) {
+    if (numa < 0) {
         d->locality_hidden = 1;
         status = gtopo_map_set_unknown(d->map, place.id, GTOPO_ATTRIBUTE_NUMA, d->error);
-    } else if (gtopo_map_number(d->map, parent, GTOPO_ATTRIBUTE_OS_INDEX, &numa))
-        status = gtopo_discovery_number(d, place.id, GTOPO_ATTRIBUTE_NUMA, numa);
-    gtopo_map_object(d->map, parent, &object, NULL);
+    } else
+        status = gtopo_discovery_number(d, place.id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
     if (!status)
-        status = gtopo_discovery_link(d, object.kind == GTOPO_MACHINE ? GTOPO_LINK_PLATFORM : GTOPO_LINK_MEMORY,
-                                      place.id, parent, 0);
+        status = gtopo_discovery_link(d, parent == d->machine ? GTOPO_LINK_PLATFORM : GTOPO_LINK_MEMORY, place.id,
+                                      parent, 0);
     return status ? status : visit_children(d, &place, bridge);
 }
 
@@ -268,4 +270,81 @@ int gtopo_discover_pci(struct gtopo_discovery *d)
         status = add_host_bridge(d, bridges[i]);
     free(bridges);
     return status;
+}
+
+/* ---- what is hidden ---- */
+
+static int report_locality(struct gtopo_discovery *d)
+{
+    if (!d->locality_hidden)
+        return 0;
+    return gtopo_discovery_find(d, "locality-hidden", GTOPO_NOTE, d->machine,
+                                "in a virtual machine, ask its provider for the topology; on bare metal, look for a "
+                                "NUMA setting in the firmware",
+                                "the machine does not say which NUMA node its devices are on");
+}
+
+static int report_no_pci(struct gtopo_discovery *d)
+{
+    if (hwloc_get_next_pcidev(d->topology, NULL) || hwloc_get_next_bridge(d->topology, NULL))
+        return 0;
+    return gtopo_discovery_find(d, "pci-hidden", GTOPO_NOTE, d->machine,
+                                "look from the bare machine, not from a container; make a record with its I/O devices",
+                                "no PCI device is visible: what is on the bus is not in the map");
+}
+
+/* XML may be written without bridges; devices then have no place. */
+static int report_no_bridges(struct gtopo_discovery *d)
+{
+    hwloc_obj_t device = NULL;
+    unsigned count = 0;
+
+    while ((device = hwloc_get_next_pcidev(d->topology, device)))
+        if (device->parent->type != HWLOC_OBJ_BRIDGE && kind_of(d, device) != GTOPO_OBJECT_KINDS)
+            count++;
+    if (!count)
+        return 0;
+    return gtopo_discovery_find(d, "pci-bridges-hidden", GTOPO_NOTE, d->machine,
+                                "write the XML again, with all that hwloc sees: `lstopo --of xml --filter io:all FILE`",
+                                "%u PCI devices are on no host bridge and are not in the map", count);
+}
+
+/* hwloc 2 leaves out devices in PCI domains of more than 16 bits without a word: what is behind Intel's VMD. */
+static int report_wide_domains(struct gtopo_discovery *d)
+{
+    struct gtopo_sysfs_names devices;
+    const char *first = NULL;
+    unsigned count = 0;
+    int status = gtopo_sysfs_list(&d->sysfs, &devices, "sys/bus/pci/devices");
+
+    if (status)
+        return gtopo_fail(d->error, status, NULL, "out of memory");
+    for (size_t i = 0; i < devices.count; i++) {
+        unsigned domain, bus, slot, function;
+
+        if (sscanf(devices.names[i], "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4 || domain <= 0xffff ||
+            hwloc_get_pcidev_by_busid(d->topology, domain, bus, slot, function))
+            continue;
+        first = first ? first : devices.names[i];
+        count++;
+    }
+    if (count)
+        status = gtopo_discovery_find(d, "pci-domain-hidden", GTOPO_NOTE, d->machine,
+                                      "switch VMD off in the firmware, or use a gputopo built with hwloc 3",
+                                      "hwloc %s does not read PCI domains above ffff: %u PCI devices are not in the "
+                                      "map, the first is %s",
+                                      HWLOC_VERSION, count, first);
+    gtopo_sysfs_names_clear(&devices);
+    return status;
+}
+
+int gtopo_report_hidden(struct gtopo_discovery *d)
+{
+    int status = report_locality(d);
+
+    if (!status)
+        status = report_no_pci(d);
+    if (!status)
+        status = report_no_bridges(d);
+    return status ? status : report_wide_domains(d);
 }
