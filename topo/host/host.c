@@ -12,10 +12,8 @@ static const struct {
     const char *name;
     int (*run)(struct gtopo_discovery *d);
 } phases[] = {
-    {"processors", gtopo_discover_processors},
-    {"PCI", gtopo_discover_pci},
-    {"ports", gtopo_discover_ports},
-    {"storage", gtopo_discover_other_storage},
+    {"processors", gtopo_discover_processors}, {"PCI", gtopo_discover_pci},
+    {"ports", gtopo_discover_ports},           {"storage", gtopo_discover_other_storage},
     {"what is hidden", gtopo_report_hidden},
 };
 

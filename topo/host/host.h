@@ -27,7 +27,7 @@ struct gtopo_found_nic {
 /* A port that is in the map. */
 struct gtopo_found_port {
     uint32_t id;
-    size_t nic; /* in the list of NICs */
+    size_t nic;                    /* in the list of NICs */
     char netdev[GTOPO_SYSFS_TEXT]; /* "" for none */
 };
 

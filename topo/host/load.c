@@ -212,8 +212,8 @@ static int read_xml(const char *path, char **xml, size_t *size, struct gtopo_err
     free(data);
     if (input < 0)
         return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no memory file for %s: %s", path, strerror(errno));
-    status = replay(path, "is the file whole? write it again with `lstopo --of xml FILE`", "--xml", input, xml, size,
-                    error);
+    status =
+        replay(path, "is the file whole? write it again with `lstopo --of xml FILE`", "--xml", input, xml, size, error);
     close(input);
     return status;
 }
@@ -235,8 +235,7 @@ static int load(hwloc_topology_t topology, const char *name, const char *xml, si
                             strerror(errno));
 }
 
-int gtopo_load_topology(const struct gtopo_host_options *options, hwloc_topology_t *topology,
-                        struct gtopo_error *error)
+int gtopo_load_topology(const struct gtopo_host_options *options, hwloc_topology_t *topology, struct gtopo_error *error)
 {
     const char *name = options->hwloc_xml ? options->hwloc_xml : options->fsroot;
     char *xml = NULL;

@@ -13,8 +13,8 @@ static int describe_machine(struct gtopo_discovery *d)
 {
     hwloc_obj_t root = hwloc_get_root_obj(d->topology);
     char text[GTOPO_SYSFS_TEXT], os[2 * GTOPO_SYSFS_TEXT], release[GTOPO_SYSFS_TEXT];
-    int status = gtopo_discovery_text(d, d->machine, GTOPO_ATTRIBUTE_VENDOR,
-                                      gtopo_discovery_info(root, "DMISysVendor", text));
+    int status =
+        gtopo_discovery_text(d, d->machine, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(root, "DMISysVendor", text));
 
     if (!status)
         status = gtopo_discovery_text(d, d->machine, GTOPO_ATTRIBUTE_MODEL,
@@ -22,8 +22,7 @@ static int describe_machine(struct gtopo_discovery *d)
     if (!status && gtopo_sysfs_text(&d->sysfs, text, "sys/class/dmi/id/product_serial"))
         status = gtopo_discovery_text(d, d->machine, GTOPO_ATTRIBUTE_SERIAL, text);
     if (!status && gtopo_discovery_info(root, "OSName", text)) {
-        snprintf(os, sizeof os, "%s %s", text,
-                 gtopo_discovery_info(root, "OSRelease", release) ? release : "");
+        snprintf(os, sizeof os, "%s %s", text, gtopo_discovery_info(root, "OSRelease", release) ? release : "");
         status = gtopo_discovery_text(d, d->machine, GTOPO_ATTRIBUTE_OS, os);
     }
     return status;

@@ -5,6 +5,7 @@
  */
 #include "topo/host/rdma.h"
 #include "lib/text.h"
+#include <ctype.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,22 +66,33 @@ static int report_no_link(struct gtopo_discovery *d, uint32_t port, const char *
                                 "%s is switched off", netdev);
 }
 
+/* "52:54:00:00:00:01", and not all zeros. An InfiniBand netdev has an address of 20 bytes, which holds a GID. */
+static int is_mac(const char *text)
+{
+    for (int i = 0; i < 17; i++)
+        if (i % 3 == 2 ? text[i] != ':' : !isxdigit((unsigned char)text[i]))
+            return 0;
+    return !text[17] && strspn(text, "0:") < 17;
+}
+
 static int set_netdev(struct gtopo_discovery *d, uint32_t port, const char *netdev)
 {
     char text[GTOPO_SYSFS_TEXT];
     int64_t type = 0;
     int linked = has_link(d, netdev), status;
 
-    gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &type, "sys/class/net/%s/type", netdev);
+    if (!gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &type, "sys/class/net/%s/type", netdev))
+        type = -1;
     if ((status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_NETDEV, netdev)) ||
         (status = netdev_number(d, port, netdev, "mtu", GTOPO_ATTRIBUTE_MTU_B)) ||
         (status = set_speed(d, port, netdev)))
         return status;
-    if (gtopo_sysfs_text(&d->sysfs, text, "sys/class/net/%s/address", netdev))
+    if (type == ARPHRD_ETHERNET && gtopo_sysfs_text(&d->sysfs, text, "sys/class/net/%s/address", netdev) &&
+        is_mac(text))
         status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_MAC, text);
-    if (!status && gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/type", netdev))
+    if (!status && (type == ARPHRD_ETHERNET || type == ARPHRD_INFINIBAND_LINK))
         status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_LINK_LAYER,
-                                      type == ARPHRD_INFINIBAND_LINK ? "InfiniBand" : "Ethernet");
+                                      type == ARPHRD_ETHERNET ? "Ethernet" : "InfiniBand");
     if (!status)
         status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, linked ? "active" : "down");
     return status;
@@ -88,14 +100,74 @@ static int set_netdev(struct gtopo_discovery *d, uint32_t port, const char *netd
 
 /* ---- ports ---- */
 
-/* Add a port to a NIC, with the facts of its netdev (NULL for none) and of its RDMA device's port (NULL for none). */
-static int add_port(struct gtopo_discovery *d, uint32_t nic, uint32_t number, const char *netdev, const char *rdma,
+/* The slot of a netdev's port, or the free one where it would be; there is always one. */
+static uint32_t *slot_of(const struct gtopo_discovery *d, const char *netdev)
+{
+    size_t mask = d->port_slot_count - 1;
+    size_t slot = gtopo_hash_bytes(GTOPO_HASH_START, netdev, strlen(netdev)) & mask;
+
+    while (d->port_slots[slot] && strcmp(d->ports[d->port_slots[slot] - 1].netdev, netdev))
+        slot = (slot + 1) & mask;
+    return &d->port_slots[slot];
+}
+
+static int grow_slots(struct gtopo_discovery *d)
+{
+    size_t count = d->port_slot_count ? 2 * d->port_slot_count : 64;
+    uint32_t *slots;
+
+    if (2 * d->port_count < d->port_slot_count)
+        return 0;
+    slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return GTOPO_ENOMEM;
+    free(d->port_slots);
+    d->port_slots = slots;
+    d->port_slot_count = count;
+    for (size_t i = 0; i < d->port_count; i++) {
+        uint32_t *slot = slot_of(d, d->ports[i].netdev);
+
+        if (*d->ports[i].netdev && !*slot)
+            *slot = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+/* The first port of a netdev. */
+static struct gtopo_found_port *find_port(const struct gtopo_discovery *d, const char *netdev)
+{
+    uint32_t slot = d->port_slot_count ? *slot_of(d, netdev) : 0;
+
+    return slot ? &d->ports[slot - 1] : NULL;
+}
+
+static int remember_port(struct gtopo_discovery *d, const struct gtopo_found_port *port)
+{
+    uint32_t *slot;
+
+    if (gtopo_grow((void **)&d->ports, &d->port_capacity, d->port_count + 1, sizeof *d->ports) || grow_slots(d))
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    slot = slot_of(d, port->netdev);
+    d->ports[d->port_count++] = *port;
+    if (*port->netdev && !*slot)
+        *slot = (uint32_t)d->port_count;
+    return 0;
+}
+
+/*
+ * Add a port to a NIC, with the facts of its netdev (NULL for none) and of its RDMA device's port (NULL for none). It
+ * gets the number that is wanted, unless the NIC has that or a higher one already; then the next.
+ */
+static int add_port(struct gtopo_discovery *d, size_t nic, uint32_t wanted, const char *netdev, const char *rdma,
                     uint32_t rdma_port)
 {
-    struct gtopo_found_port found = {.nic = nic, .number = number};
+    struct gtopo_found_nic *card = &d->nics[nic];
+    struct gtopo_found_port found = {.nic = nic};
+    uint32_t number = wanted > card->last_port ? wanted : card->last_port + 1;
     uint64_t rate_Bps = 0;
-    int status = gtopo_discovery_add(d, GTOPO_PORT, nic, number, &found.id);
+    int status = gtopo_discovery_add(d, GTOPO_PORT, card->id, number, &found.id);
 
+    card->last_port = number;
     if (!status && netdev)
         status = set_netdev(d, found.id, netdev);
     if (!status && rdma)
@@ -105,79 +177,22 @@ static int add_port(struct gtopo_discovery *d, uint32_t nic, uint32_t number, co
     if (status)
         return status;
     gtopo_map_number(d->map, found.id, GTOPO_ATTRIBUTE_RATE_Bps, &rate_Bps);
-    status = gtopo_discovery_link(d, GTOPO_LINK_PORT, nic, found.id, rate_Bps);
-    if (status)
-        return status;
+    status = gtopo_discovery_link(d, GTOPO_LINK_PORT, card->id, found.id, rate_Bps);
     snprintf(found.netdev, sizeof found.netdev, "%s", netdev ? netdev : "");
-    if (gtopo_grow((void **)&d->ports, &d->port_capacity, d->port_count + 1, sizeof *d->ports))
-        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-    d->ports[d->port_count++] = found;
-    return 0;
-}
-
-/* The lowest number that no port of the NIC has yet, from `wanted` on. */
-static uint32_t free_number(const struct gtopo_discovery *d, uint32_t nic, uint32_t wanted)
-{
-    for (size_t i = 0; i < d->port_count;)
-        if (d->ports[i].nic == nic && d->ports[i].number == wanted) {
-            wanted++;
-            i = 0;
-        } else
-            i++;
-    return wanted;
-}
-
-static struct gtopo_found_port *find_port(const struct gtopo_discovery *d, const char *netdev)
-{
-    for (size_t i = 0; i < d->port_count; i++)
-        if (!strcmp(d->ports[i].netdev, netdev))
-            return &d->ports[i];
-    return NULL;
-}
-
-/* A netdev's place on its card, from 0. */
-static int64_t dev_port(const struct gtopo_discovery *d, const char *netdev)
-{
-    int64_t number = 0;
-
-    gtopo_sysfs_number(&d->sysfs, 0, 1023, &number, "sys/class/net/%s/dev_port", netdev);
-    return number;
+    return status ? status : remember_port(d, &found);
 }
 
 /* ---- NICs on the PCI bus ---- */
 
-/* The netdev that belongs to an RDMA port: the one that its GID table names, else the one of the same place. */
-static const char *netdev_of(const struct gtopo_discovery *d, const char *rdma, uint32_t port,
-                             const struct gtopo_sysfs_names *netdevs)
-{
-    char text[GTOPO_SYSFS_TEXT];
-    int named = gtopo_sysfs_text(&d->sysfs, text, "sys/class/infiniband/%s/ports/%u/gid_attrs/ndevs/0", rdma, port);
-
-    for (size_t i = 0; i < netdevs->count; i++)
-        if (named ? !strcmp(netdevs->names[i], text) : dev_port(d, netdevs->names[i]) == (int64_t)port - 1)
-            return netdevs->names[i];
-    return NULL;
-}
-
-static int add_rdma_ports(struct gtopo_discovery *d, uint32_t nic, const char *rdma,
-                          const struct gtopo_sysfs_names *netdevs)
-{
-    struct gtopo_sysfs_names ports;
-    int status = gtopo_sysfs_list(&d->sysfs, &ports, "sys/class/infiniband/%s/ports", rdma);
-
-    if (status)
-        return gtopo_fail(d->error, status, NULL, "out of memory");
-    for (size_t i = 0; !status && i < ports.count; i++) {
-        unsigned long number = strtoul(ports.names[i], NULL, 10);
-
-        if (number < 1 || number > 255)
-            continue;
-        status = add_port(d, nic, free_number(d, nic, (uint32_t)number), netdev_of(d, rdma, (uint32_t)number, netdevs),
-                          rdma, (uint32_t)number);
-    }
-    gtopo_sysfs_names_clear(&ports);
-    return status ? status : gtopo_rdma_device_facts(d, nic, rdma);
-}
+/* The netdevs of a card, in the order of their places on it. */
+struct card_netdevs {
+    struct card_netdev {
+        const char *name;
+        int64_t place; /* from 0 */
+    } * items;
+    size_t count;
+    struct gtopo_sysfs_names names;
+};
 
 /* Netdevs below a device; a virtio device has them one level further down. */
 static int list_netdevs(const struct gtopo_discovery *d, const char *address, struct gtopo_sysfs_names *netdevs)
@@ -197,24 +212,93 @@ static int list_netdevs(const struct gtopo_discovery *d, const char *address, st
     return status;
 }
 
-static int add_pci_ports(struct gtopo_discovery *d, const struct gtopo_found_nic *nic)
+static int compare_places(const void *a, const void *b)
 {
-    struct gtopo_sysfs_names netdevs = {0}, rdmas = {0};
-    int status = list_netdevs(d, nic->address, &netdevs);
+    const struct card_netdev *x = a, *y = b;
+
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return strverscmp(x->name, y->name);
+}
+
+static void clear_netdevs(struct card_netdevs *netdevs)
+{
+    free(netdevs->items);
+    gtopo_sysfs_names_clear(&netdevs->names);
+}
+
+static int read_netdevs(const struct gtopo_discovery *d, const char *address, struct card_netdevs *netdevs)
+{
+    int status = list_netdevs(d, address, &netdevs->names);
+
+    netdevs->count = netdevs->names.count;
+    if (status || !netdevs->count)
+        return status;
+    netdevs->items = calloc(netdevs->count, sizeof *netdevs->items);
+    if (!netdevs->items)
+        return GTOPO_ENOMEM;
+    for (size_t i = 0; i < netdevs->count; i++) {
+        netdevs->items[i].name = netdevs->names.names[i];
+        gtopo_sysfs_number(&d->sysfs, 0, 1023, &netdevs->items[i].place, "sys/class/net/%s/dev_port",
+                           netdevs->items[i].name);
+    }
+    qsort(netdevs->items, netdevs->count, sizeof *netdevs->items, compare_places);
+    return 0;
+}
+
+/* The netdev that belongs to an RDMA port: the one that its GID table names, else the one of the same place. The table
+ * names what is no part of the card when ports are bonded. */
+static const char *netdev_of(const struct gtopo_discovery *d, const char *rdma, uint32_t port,
+                             const struct card_netdevs *netdevs)
+{
+    char text[GTOPO_SYSFS_TEXT];
+    const char *found = NULL;
+
+    if (!gtopo_sysfs_text(&d->sysfs, text, "sys/class/infiniband/%s/ports/%u/gid_attrs/ndevs/0", rdma, port))
+        *text = 0;
+    for (size_t i = 0; i < netdevs->count; i++) {
+        if (!strcmp(netdevs->items[i].name, text))
+            return netdevs->items[i].name;
+        if (!found && netdevs->items[i].place == (int64_t)port - 1)
+            found = netdevs->items[i].name;
+    }
+    return found;
+}
+
+static int add_rdma_ports(struct gtopo_discovery *d, size_t nic, const char *rdma, const struct card_netdevs *netdevs)
+{
+    struct gtopo_sysfs_names ports;
+    int status = gtopo_sysfs_list(&d->sysfs, &ports, "sys/class/infiniband/%s/ports", rdma);
+    uint32_t number;
+
+    if (status)
+        return gtopo_fail(d->error, status, NULL, "out of memory");
+    for (size_t i = 0; !status && i < ports.count; i++)
+        if (gtopo_sysfs_index(ports.names[i], 255, &number) && number)
+            status = add_port(d, nic, number, netdev_of(d, rdma, number, netdevs), rdma, number);
+    gtopo_sysfs_names_clear(&ports);
+    return status ? status : gtopo_rdma_device_facts(d, d->nics[nic].id, rdma);
+}
+
+static int add_pci_ports(struct gtopo_discovery *d, size_t nic)
+{
+    const char *address = d->nics[nic].address;
+    struct gtopo_sysfs_names rdmas = {0};
+    struct card_netdevs netdevs = {0};
+    int status = read_netdevs(d, address, &netdevs);
 
     if (!status)
-        status = gtopo_sysfs_list(&d->sysfs, &rdmas, "sys/bus/pci/devices/%s/infiniband", nic->address);
+        status = gtopo_sysfs_list(&d->sysfs, &rdmas, "sys/bus/pci/devices/%s/infiniband", address);
     if (status)
         status = gtopo_fail(d->error, status, NULL, "out of memory");
     for (size_t i = 0; !status && i < rdmas.count; i++)
-        status = add_rdma_ports(d, nic->id, rdmas.names[i], &netdevs);
+        status = add_rdma_ports(d, nic, rdmas.names[i], &netdevs);
     for (size_t i = 0; !status && i < netdevs.count; i++)
-        if (!find_port(d, netdevs.names[i]))
-            status = add_port(d, nic->id, free_number(d, nic->id, (uint32_t)dev_port(d, netdevs.names[i]) + 1),
-                              netdevs.names[i], NULL, 0);
+        if (!find_port(d, netdevs.items[i].name))
+            status = add_port(d, nic, (uint32_t)netdevs.items[i].place + 1, netdevs.items[i].name, NULL, 0);
     if (!status && !rdmas.count && netdevs.count)
-        status = gtopo_discovery_text(d, nic->id, GTOPO_ATTRIBUTE_DEVICE, netdevs.names[0]);
-    gtopo_sysfs_names_clear(&netdevs);
+        status = gtopo_discovery_text(d, d->nics[nic].id, GTOPO_ATTRIBUTE_DEVICE, netdevs.items[0].name);
+    clear_netdevs(&netdevs);
     gtopo_sysfs_names_clear(&rdmas);
     return status;
 }
@@ -224,18 +308,34 @@ static int add_pci_ports(struct gtopo_discovery *d, const struct gtopo_found_nic
 /* A NIC on no PCI bus, for a netdev: on a system on chip, paravirtual, or (is_virtual) made by software. */
 static int add_other_nic(struct gtopo_discovery *d, const char *netdev, int is_virtual)
 {
-    uint32_t nic;
-    int status = gtopo_discovery_add(d, GTOPO_NIC, d->machine, 0, &nic);
+    struct gtopo_found_nic nic = {0};
+    int status = gtopo_discovery_add(d, GTOPO_NIC, d->machine, 0, &nic.id);
 
     if (!status)
-        status = gtopo_discovery_text(d, nic, GTOPO_ATTRIBUTE_DEVICE, netdev);
+        status = gtopo_discovery_text(d, nic.id, GTOPO_ATTRIBUTE_DEVICE, netdev);
     if (!status)
-        status = gtopo_map_set_unknown(d->map, nic, GTOPO_ATTRIBUTE_NUMA, d->error);
+        status = gtopo_map_set_unknown(d->map, nic.id, GTOPO_ATTRIBUTE_NUMA, d->error);
     if (!status && is_virtual)
-        status = gtopo_discovery_number(d, nic, GTOPO_ATTRIBUTE_VIRTUAL, 1);
+        status = gtopo_discovery_number(d, nic.id, GTOPO_ATTRIBUTE_VIRTUAL, 1);
     if (!status)
-        status = gtopo_discovery_link(d, GTOPO_LINK_PLATFORM, nic, d->machine, 0);
-    return status ? status : add_port(d, nic, 1, netdev, NULL, 0);
+        status = gtopo_discovery_link(d, GTOPO_LINK_PLATFORM, nic.id, d->machine, 0);
+    if (status)
+        return status;
+    if (gtopo_grow((void **)&d->nics, &d->nic_capacity, d->nic_count + 1, sizeof *d->nics))
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    d->nics[d->nic_count++] = nic;
+    return add_port(d, d->nic_count - 1, 1, netdev, NULL, 0);
+}
+
+/* Shares of a card that is in the map by itself: virtual functions, and the subfunctions of an auxiliary bus. */
+static int is_share(const struct gtopo_discovery *d, const char *netdev)
+{
+    char target[GTOPO_SYSFS_PATH];
+    const char *slash =
+        gtopo_sysfs_link(&d->sysfs, target, "sys/class/net/%s/device/subsystem", netdev) ? strrchr(target, '/') : NULL;
+
+    return (slash && !strcmp(slash, "/auxiliary")) ||
+           gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/device/physfn", netdev);
 }
 
 static int add_other_nics(struct gtopo_discovery *d)
@@ -250,10 +350,9 @@ static int add_other_nics(struct gtopo_discovery *d)
         const char *netdev = netdevs.names[i];
         int64_t type;
 
-        /* Only software makes netdevs without a device. Virtual functions are shares of a card. */
+        /* Only software makes netdevs without a device. What has a class is on the PCI bus. */
         if (find_port(d, netdev) || !gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/device", netdev) ||
-            gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/device/physfn", netdev) ||
-            gtopo_sysfs_text(&d->sysfs, text, "sys/class/net/%s/device/class", netdev) ||
+            is_share(d, netdev) || gtopo_sysfs_text(&d->sysfs, text, "sys/class/net/%s/device/class", netdev) ||
             !gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &type, "sys/class/net/%s/type", netdev) ||
             (type != ARPHRD_ETHERNET && type != ARPHRD_INFINIBAND_LINK))
             continue;
@@ -273,11 +372,20 @@ static int add_virtual_rdma(struct gtopo_discovery *d, const char *rdma, const c
         status = add_other_nic(d, netdev, 1);
         port = find_port(d, netdev);
     }
-    if (status)
+    if (status || !port)
         return status;
     if (gtopo_map_text(d->map, port->id, GTOPO_ATTRIBUTE_DEVICE))
-        return add_port(d, port->nic, free_number(d, port->nic, port->number), netdev, rdma, 1);
+        return add_port(d, port->nic, 1, netdev, rdma, 1);
     return gtopo_rdma_facts(d, port->id, rdma, 1);
+}
+
+/* rxe names its netdev in a file of its own; siw, which has none, in its GID table. Both are on no device. */
+static int netdev_of_virtual(const struct gtopo_discovery *d, const char *rdma, char netdev[GTOPO_SYSFS_TEXT])
+{
+    return gtopo_rdma_is_virtual(d, rdma) &&
+           (gtopo_sysfs_text(&d->sysfs, netdev, "sys/class/infiniband/%s/parent", rdma) ||
+            gtopo_sysfs_text(&d->sysfs, netdev, "sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0", rdma)) &&
+           !strchr(netdev, '/') && gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/type", netdev);
 }
 
 static int add_virtual_rdmas(struct gtopo_discovery *d)
@@ -289,8 +397,7 @@ static int add_virtual_rdmas(struct gtopo_discovery *d)
     if (status)
         return gtopo_fail(d->error, status, NULL, "out of memory");
     for (size_t i = 0; !status && i < rdmas.count; i++)
-        if (gtopo_sysfs_text(&d->sysfs, netdev, "sys/class/infiniband/%s/parent", rdmas.names[i]) &&
-            gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s", netdev))
+        if (netdev_of_virtual(d, rdmas.names[i], netdev))
             status = add_virtual_rdma(d, rdmas.names[i], netdev);
     gtopo_sysfs_names_clear(&rdmas);
     return status;
@@ -298,10 +405,11 @@ static int add_virtual_rdmas(struct gtopo_discovery *d)
 
 int gtopo_discover_ports(struct gtopo_discovery *d)
 {
+    size_t on_pci = d->nic_count;
     int status = 0;
 
-    for (size_t i = 0; !status && i < d->nic_count; i++)
-        status = d->sysfs.fd >= 0 ? add_pci_ports(d, &d->nics[i]) : gtopo_ports_of_hwloc(d, &d->nics[i]);
+    for (size_t i = 0; !status && i < on_pci; i++)
+        status = d->sysfs.fd >= 0 ? add_pci_ports(d, i) : gtopo_ports_of_hwloc(d, &d->nics[i]);
     if (!status)
         status = add_other_nics(d);
     return status ? status : add_virtual_rdmas(d);

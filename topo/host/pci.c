@@ -63,8 +63,8 @@ static struct end read_end(const struct gtopo_sysfs *sysfs, hwloc_obj_t object)
 }
 
 /*
- * Bytes per second of a link in one direction after line coding: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s; at 64 GT/s
- * 236 of the 256 bytes of a FLIT carry packets (PCI Express base specification 6.0, 4.2.3).
+ * Bytes per second of a link in one direction after line coding: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s; at 64
+ * GT/s 236 of the 256 bytes of a FLIT carry packets (PCI Express base specification 6.0, 4.2.3).
  */
 static uint64_t rate(uint32_t width, uint32_t speed_MTps)
 {
@@ -124,8 +124,8 @@ static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gt
 /* hwloc's word, where sysfs has none: in XML, and before Linux 4.13. 0 when it has none either. */
 static uint64_t rate_of_hwloc(const struct gtopo_discovery *d, hwloc_obj_t device)
 {
-    float rate_GBps = device->type == HWLOC_OBJ_BRIDGE ? device->attr->bridge.upstream.pci.linkspeed
-                                                       : device->attr->pcidev.linkspeed;
+    float rate_GBps =
+        device->type == HWLOC_OBJ_BRIDGE ? device->attr->bridge.upstream.pci.linkspeed : device->attr->pcidev.linkspeed;
     char address[GTOPO_PCI_ADDRESS_MAX];
 
     gtopo_pci_address(device, address);
@@ -209,8 +209,10 @@ int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
 
     gtopo_pci_address(device, address);
     if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, address)) ||
-        (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(device, "PCIVendor", text))) ||
-        (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, gtopo_discovery_info(device, "PCIDevice", text))) ||
+        (status =
+             gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(device, "PCIVendor", text))) ||
+        (status =
+             gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, gtopo_discovery_info(device, "PCIDevice", text))) ||
         (status = set_driver(d, id, address)) || (status = set_ids(d, id, address, pci)))
         return status;
     return set_numa(d, id, address, device);

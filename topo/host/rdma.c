@@ -7,11 +7,6 @@
 #include <string.h>
 
 #define GIDS_MAX 1024
-/*
- * What RoCE puts around a payload at most: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4. The kernel takes the largest
- * RDMA MTU that leaves room for it (iboe_get_mtu() in include/rdma/ib_addr.h).
- */
-#define ROCE_HEADERS_B 96
 
 #define PORT "sys/class/infiniband/%s/ports/%u/"
 
@@ -28,9 +23,17 @@ static uint64_t parse_guid(const char *text)
             continue;
         if (!isxdigit((unsigned char)*text) || ++digits > 16)
             return 0;
-        guid = guid << 4 | (uint64_t)(isdigit((unsigned char)*text) ? *text - '0' : tolower((unsigned char)*text) - 'a' + 10);
+        guid = guid << 4 |
+               (uint64_t)(isdigit((unsigned char)*text) ? *text - '0' : tolower((unsigned char)*text) - 'a' + 10);
     }
     return digits == 16 ? guid : 0;
+}
+
+int gtopo_rdma_is_virtual(const struct gtopo_discovery *d, const char *rdma)
+{
+    return gtopo_sysfs_exists(&d->sysfs, "sys/class/infiniband/%s/parent", rdma) ||
+           (gtopo_sysfs_exists(&d->sysfs, "sys/class/infiniband/%s/ports", rdma) &&
+            !gtopo_sysfs_exists(&d->sysfs, "sys/class/infiniband/%s/device", rdma));
 }
 
 static int set_guid(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, uint64_t guid)
@@ -68,10 +71,10 @@ static int set_gids(struct gtopo_discovery *d, uint32_t port, const char *rdma, 
     for (size_t i = 0; i < indices.count && count < GIDS_MAX; i++) {
         char text[GTOPO_SYSFS_TEXT];
 
-        if (!gtopo_sysfs_text(&d->sysfs, text, PORT "gids/%s", rdma, number, indices.names[i]) ||
+        if (!gtopo_sysfs_index(indices.names[i], UINT16_MAX, &gids[count].index) ||
+            !gtopo_sysfs_text(&d->sysfs, text, PORT "gids/%s", rdma, number, indices.names[i]) ||
             inet_pton(AF_INET6, text, gids[count].raw) != 1 || !memcmp(gids[count].raw, zero, sizeof zero))
             continue;
-        gids[count].index = (uint32_t)strtoul(indices.names[i], NULL, 10);
         gids[count].type = gid_type(d, rdma, number, indices.names[i], is_ethernet);
         count++;
     }
@@ -100,9 +103,23 @@ static const char *behind_number(const char *text)
     return colon ? colon + 1 + strspn(colon + 1, " ") : text;
 }
 
+/* "4: ACTIVE" gives "active", "5: ACTIVE_DEFER" gives "active-defer"; NULL for what is no state. */
+static const char *state_of(char *text)
+{
+    static const char *const states[] = {"down", "init", "armed", "active", "active-defer"};
+
+    for (char *c = text; *c; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (!strcmp(behind_number(text), states[i]))
+            return states[i];
+    return NULL;
+}
+
 static int set_state(struct gtopo_discovery *d, uint32_t port, const char *rdma, uint32_t number)
 {
     char text[GTOPO_SYSFS_TEXT], physical[GTOPO_SYSFS_TEXT] = "";
+    const char *state;
     int status;
 
     if (gtopo_sysfs_text(&d->sysfs, physical, PORT "phys_state", rdma, number)) {
@@ -110,48 +127,70 @@ static int set_state(struct gtopo_discovery *d, uint32_t port, const char *rdma,
         if (status)
             return status;
     }
-    if (!gtopo_sysfs_text(&d->sysfs, text, PORT "state", rdma, number))
+    state = gtopo_sysfs_text(&d->sysfs, text, PORT "state", rdma, number) ? state_of(text) : NULL;
+    if (!state)
         return gtopo_map_set_unknown(d->map, port, GTOPO_ATTRIBUTE_STATE, d->error);
-    for (char *c = text; *c; c++)
-        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-    status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, behind_number(text));
-    if (status || !strncmp(behind_number(text), "active", 6))
+    status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, state);
+    /* What is wrong with a virtual device is wrong with its netdev, which has been said. */
+    if (status || !strncmp(state, "active", 6) || gtopo_rdma_is_virtual(d, rdma))
         return status;
     return gtopo_discovery_find(d, "port-down", GTOPO_WARNING, port,
                                 "check the cable and the switch's port; on InfiniBand the subnet manager, on Ethernet "
                                 "`ip link`",
-                                "%s port %u is %s%s%s", rdma, number, behind_number(text), *physical ? ", " : "",
+                                "%s port %u is %s%s%s", rdma, number, state, *physical ? ", " : "",
                                 behind_number(physical));
 }
 
-/* "100 Gb/sec (4X EDR)". A virtual device gives a rate that it has not. */
+/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". A virtual device gives a rate that it has not. */
 static int set_rate(struct gtopo_discovery *d, uint32_t port, const char *rdma, uint32_t number)
 {
     char text[GTOPO_SYSFS_TEXT];
-    double rate_Gbps;
+    const char *unit;
+    uint64_t rate_Mbps;
     unsigned lanes;
-    int found, status;
+    int status;
 
     if (!gtopo_sysfs_text(&d->sysfs, text, PORT "rate", rdma, number))
         return 0;
-    found = sscanf(text, "%lf Gb/sec (%uX", &rate_Gbps, &lanes);
-    if (found < 1 || !(rate_Gbps > 0 && rate_Gbps < 1e6))
+    unit = gtopo_sysfs_decimal(text, &rate_Mbps);
+    if (!unit || strncmp(unit, " Gb/sec", 7) || !rate_Mbps || rate_Mbps > 100000000)
         return 0;
-    status = gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_RATE_Bps, (uint64_t)(rate_Gbps * 125e6 + 0.5));
-    if (!status && found == 2 && lanes >= 1 && lanes <= 64)
+    status = gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_RATE_Bps, rate_Mbps * 125000);
+    if (!status && sscanf(unit, " Gb/sec (%3uX", &lanes) == 1 && lanes >= 1 && lanes <= 64)
         status = gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_LANES, lanes);
     return status;
 }
 
-/* Of InfiniBand the MTU is known to the verbs library only. */
-static int set_mtu(struct gtopo_discovery *d, uint32_t port, int is_ethernet)
+/*
+ * What drivers of RoCE devices put around a payload at most, for which an RDMA MTU has to leave room in the netdev's.
+ * Most ask the kernel (iboe_get_mtu() in include/rdma/ib_addr.h): GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4. rxe
+ * has its own (RXE_MAX_HDR_LENGTH in drivers/infiniband/sw/rxe/rxe_hdr.h). 0 for a driver that is not known here.
+ */
+static uint64_t headers_B(const struct gtopo_discovery *d, const char *rdma)
 {
-    uint64_t netdev_B, mtu_B = 4096;
+    static const char *const askers[] = {"mlx5_core", "mlx4_core", "bnxt_en", "hns3"};
+    char target[GTOPO_SYSFS_PATH];
+    const char *slash;
 
-    if (!is_ethernet || !gtopo_map_number(d->map, port, GTOPO_ATTRIBUTE_MTU_B, &netdev_B) ||
-        netdev_B < 256 + ROCE_HEADERS_B)
+    if (gtopo_sysfs_exists(&d->sysfs, "sys/class/infiniband/%s/parent", rdma))
+        return 80;
+    if (!gtopo_sysfs_link(&d->sysfs, target, "sys/class/infiniband/%s/device/driver", rdma) ||
+        !(slash = strrchr(target, '/')))
+        return 0;
+    for (size_t i = 0; i < sizeof askers / sizeof *askers; i++)
+        if (!strcmp(slash + 1, askers[i]))
+            return 96;
+    return 0;
+}
+
+/* Of InfiniBand the MTU is known to the verbs library only. */
+static int set_mtu(struct gtopo_discovery *d, uint32_t port, const char *rdma, int is_ethernet)
+{
+    uint64_t headers = is_ethernet ? headers_B(d, rdma) : 0, netdev_B, mtu_B = 4096;
+
+    if (!headers || !gtopo_map_number(d->map, port, GTOPO_ATTRIBUTE_MTU_B, &netdev_B) || netdev_B < 256 + headers)
         return gtopo_map_set_unknown(d->map, port, GTOPO_ATTRIBUTE_RDMA_MTU_B, d->error);
-    while (mtu_B + ROCE_HEADERS_B > netdev_B)
+    while (mtu_B + headers > netdev_B)
         mtu_B /= 2;
     return gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_RDMA_MTU_B, mtu_B);
 }
@@ -170,19 +209,18 @@ static int set_lid(struct gtopo_discovery *d, uint32_t port, const char *rdma, u
 
 int gtopo_rdma_facts(struct gtopo_discovery *d, uint32_t port, const char *rdma, uint32_t number)
 {
-    char layer[GTOPO_SYSFS_TEXT] = "", text[GTOPO_SYSFS_TEXT];
-    int is_ethernet, is_virtual, status;
+    char layer[GTOPO_SYSFS_TEXT], text[GTOPO_SYSFS_TEXT];
+    int is_ethernet, is_virtual = gtopo_rdma_is_virtual(d, rdma), status;
     uint64_t guid = 0;
 
-    gtopo_sysfs_text(&d->sysfs, layer, PORT "link_layer", rdma, number);
+    if (!gtopo_sysfs_text(&d->sysfs, layer, PORT "link_layer", rdma, number) ||
+        (strcmp(layer, "Ethernet") && strcmp(layer, "InfiniBand")))
+        *layer = 0;
     is_ethernet = !strcmp(layer, "Ethernet");
-    is_virtual = gtopo_sysfs_exists(&d->sysfs, "sys/class/infiniband/%s/parent", rdma);
     if ((status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_DEVICE, rdma)) ||
         (status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_LINK_LAYER, layer)) ||
-        (status = set_state(d, port, rdma, number)) ||
-        (status = set_gids(d, port, rdma, number, is_ethernet)) ||
-        (status = set_mtu(d, port, is_ethernet)) ||
-        (!is_virtual && (status = set_rate(d, port, rdma, number))) ||
+        (status = set_state(d, port, rdma, number)) || (status = set_gids(d, port, rdma, number, is_ethernet)) ||
+        (status = set_mtu(d, port, rdma, is_ethernet)) || (!is_virtual && (status = set_rate(d, port, rdma, number))) ||
         (is_virtual && (status = gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_VIRTUAL, 1))) ||
         (!is_ethernet && ((status = set_lid(d, port, rdma, number, "lid", GTOPO_ATTRIBUTE_LID)) ||
                           (status = set_lid(d, port, rdma, number, "sm_lid", GTOPO_ATTRIBUTE_SM_LID)))))
@@ -233,7 +271,8 @@ static int add_hwloc_port(struct gtopo_discovery *d, uint32_t nic, hwloc_obj_t n
     if (!status && rdma) {
         status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_DEVICE, rdma->name);
         if (!status && port_info(rdma, number, "State", text))
-            status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, strtoul(text, NULL, 10) == 4 ? "active" : "down");
+            status =
+                gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, strtoul(text, NULL, 10) == 4 ? "active" : "down");
         if (!status && port_info(rdma, number, "LID", text) && strtoul(text, NULL, 0) % 0xffff)
             status = gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_LID, strtoul(text, NULL, 0) & 0xffff);
         if (!status && gtopo_discovery_info(rdma, "NodeGUID", text))

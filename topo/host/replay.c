@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <gputopo/error.h>
 
 /* PCI has 256 buses a domain. A tree that is much deeper is made up, to exhaust the stack of who walks it. */
 #define DEPTH_MAX 1024
@@ -34,9 +35,9 @@ static int open_in_root(int root, const char *path, int flags)
 
 /*
  * hwloc reads a record through these, relative to the record's root, and would follow its links to anywhere and wait
- * for its pipes. They stand in for libc's.
+ * for its pipes. They stand in for libc's, which takes that they are visible.
  */
-int openat(int root, const char *path, int flags, ...)
+GTOPO_API int openat(int root, const char *path, int flags, ...)
 {
     struct stat file;
     int fd = open_in_root(root, path, (flags & (O_ACCMODE | O_DIRECTORY)) | O_NONBLOCK);
@@ -49,7 +50,7 @@ int openat(int root, const char *path, int flags, ...)
     return fd;
 }
 
-int fstatat(int root, const char *path, struct stat *file, int flags)
+GTOPO_API int fstatat(int root, const char *path, struct stat *file, int flags)
 {
     int fd = open_in_root(root, path, O_PATH | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0)), status;
 
@@ -60,7 +61,7 @@ int fstatat(int root, const char *path, struct stat *file, int flags)
     return status;
 }
 
-int faccessat(int root, const char *path, int mode, int flags)
+GTOPO_API int faccessat(int root, const char *path, int mode, int flags)
 {
     struct stat file;
 
@@ -68,7 +69,7 @@ int faccessat(int root, const char *path, int mode, int flags)
     return fstatat(root, path, &file, flags);
 }
 
-ssize_t readlinkat(int root, const char *path, char *target, size_t size)
+GTOPO_API ssize_t readlinkat(int root, const char *path, char *target, size_t size)
 {
     int fd = open_in_root(root, path, O_PATH | O_NOFOLLOW);
     ssize_t length;

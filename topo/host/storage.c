@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disks: one object for the namespaces of an NVMe controller, one for each disk of any other. */
 #include "topo/host/host.h"
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,9 +11,8 @@
 static int is_disk(hwloc_obj_t object)
 {
     /* Persistent memory is memory, and what can be taken out is no storage of the host. */
-    return object->type == HWLOC_OBJ_OS_DEVICE && object->name &&
-           object->attr->osdev.type == HWLOC_OBJ_OSDEV_BLOCK && strncmp(object->name, "pmem", 4) &&
-           strncmp(object->name, "dax", 3) && strncmp(object->name, "sr", 2) &&
+    return object->type == HWLOC_OBJ_OS_DEVICE && object->name && object->attr->osdev.type == HWLOC_OBJ_OSDEV_BLOCK &&
+           strncmp(object->name, "pmem", 4) && strncmp(object->name, "dax", 3) && strncmp(object->name, "sr", 2) &&
            !(object->subtype && !strncmp(object->subtype, "Removable", 9));
 }
 
@@ -26,40 +26,92 @@ static int disk_text(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribut
     return gtopo_discovery_text(d, id, attribute, text);
 }
 
-static int disk_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t disk)
+static int text_of_hwloc(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, hwloc_obj_t disk,
+                         const char *info)
 {
-    const char *name = disk->name;
     char text[GTOPO_SYSFS_TEXT];
-    int64_t number;
-    int status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_DEVICE, name);
 
-    if (!status && gtopo_discovery_info(disk, "Model", text))
-        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, text);
-    if (!status && gtopo_discovery_info(disk, "SerialNumber", text))
-        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_SERIAL, text);
-    if (status || (status = disk_text(d, id, GTOPO_ATTRIBUTE_MODEL, name, "device/model")) ||
+    /* hwloc takes udev's word, in which the label of a volume group may stand for the disk's model. */
+    if (!gtopo_discovery_info(disk, info, text) || !strncmp(text, "LVM PV ", 7))
+        return 0;
+    return gtopo_discovery_text(d, id, attribute, text);
+}
+
+/* hwloc's object may be NULL. */
+static int disk_facts(struct gtopo_discovery *d, uint32_t id, const char *name, hwloc_obj_t disk)
+{
+    int64_t number;
+    int status;
+
+    if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_DEVICE, name)) ||
+        (status = text_of_hwloc(d, id, GTOPO_ATTRIBUTE_MODEL, disk, "Model")) ||
+        (status = text_of_hwloc(d, id, GTOPO_ATTRIBUTE_SERIAL, disk, "SerialNumber")) ||
+        (status = disk_text(d, id, GTOPO_ATTRIBUTE_MODEL, name, "device/model")) ||
         (status = disk_text(d, id, GTOPO_ATTRIBUTE_SERIAL, name, "device/serial")) ||
         (status = disk_text(d, id, GTOPO_ATTRIBUTE_FIRMWARE, name, "device/firmware_rev")))
         return status;
-    if (gtopo_sysfs_number(&d->sysfs, 0, INT64_MAX / SECTOR_B, &number, "sys/class/block/%s/size", name))
+    if (gtopo_sysfs_number(&d->sysfs, 1, INT64_MAX / SECTOR_B, &number, "sys/class/block/%s/size", name))
         status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CAPACITY_B, (uint64_t)number * SECTOR_B);
     if (!status && gtopo_sysfs_number(&d->sysfs, 0, 1, &number, "sys/class/block/%s/queue/rotational", name))
         status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_ROTATIONAL, (uint64_t)number);
     return status;
 }
 
-/* disk may be NULL: an NVMe controller without a namespace. */
+/* ---- NVMe with several paths ---- */
+
+/*
+ * A controller that may have partners has its namespace under a name that nobody opens: nvme0c1n1 is the path through
+ * the second controller to nvme0n1, which stands on no device. 1 and the name for use, when `path` is such a one.
+ */
+static int name_behind(const char *path, char name[GTOPO_SYSFS_TEXT])
+{
+    unsigned subsystem, controller, space;
+    int end = 0;
+
+    if (sscanf(path, "nvme%9uc%9un%9u%n", &subsystem, &controller, &space, &end) != 3 || path[end])
+        return 0;
+    snprintf(name, GTOPO_SYSFS_TEXT, "nvme%un%u", subsystem, space);
+    return 1;
+}
+
+/* The first namespace of an NVMe controller by sysfs, for where hwloc shows none. 1 when there is one; or a status. */
+static int find_namespace(struct gtopo_discovery *d, hwloc_obj_t device, char name[GTOPO_SYSFS_TEXT])
+{
+    struct gtopo_sysfs_names controllers, entries = {0};
+    char address[GTOPO_PCI_ADDRESS_MAX];
+    int found = 0, status;
+
+    gtopo_pci_address(device, address);
+    status = gtopo_sysfs_list(&d->sysfs, &controllers, "sys/bus/pci/devices/%s/nvme", address);
+    if (!status && controllers.count)
+        status = gtopo_sysfs_list(&d->sysfs, &entries, "sys/bus/pci/devices/%s/nvme/%s", address, controllers.names[0]);
+    for (size_t i = 0; !status && !found && i < entries.count; i++)
+        found = name_behind(entries.names[i], name) && gtopo_sysfs_exists(&d->sysfs, "sys/class/block/%s", name);
+    gtopo_sysfs_names_clear(&entries);
+    gtopo_sysfs_names_clear(&controllers);
+    return status ? gtopo_fail(d->error, status, NULL, "out of memory") : found;
+}
+
+/* ---- disks on the PCI bus ---- */
+
+/* disk may be NULL: an NVMe controller without a namespace that hwloc shows. */
 static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port,
                         hwloc_obj_t disk)
 {
+    char behind[GTOPO_SYSFS_TEXT];
+    const char *name = disk ? disk->name : NULL;
     uint32_t id;
     int status = gtopo_discovery_add(d, GTOPO_STORAGE, parent, 0, &id);
 
     if (!status)
         status = gtopo_pci_facts(d, id, device);
-    if (!status && disk)
-        status = disk_facts(d, id, disk);
-    return status ? status : gtopo_pci_link(d, parent, id, device, port);
+    if (status)
+        return status;
+    if (disk ? name_behind(disk->name, behind) : (status = find_namespace(d, device, behind)) > 0)
+        name = behind;
+    if (status >= 0 && name)
+        status = disk_facts(d, id, name, disk);
+    return status < 0 ? status : gtopo_pci_link(d, parent, id, device, port);
 }
 
 int gtopo_pci_has_storage(hwloc_obj_t device)
@@ -92,13 +144,13 @@ int gtopo_discover_other_storage(struct gtopo_discovery *d)
     while (!status && (object = hwloc_get_next_osdev(d->topology, object))) {
         uint32_t id;
 
-        if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE ||
-            !strncmp(object->name, "loop", 4) || !strncmp(object->name, "zram", 4) || !strncmp(object->name, "dm-", 3) ||
-            !strncmp(object->name, "md", 2))
-            continue;
+        if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE || !strncmp(object->name, "loop", 4) ||
+            !strncmp(object->name, "zram", 4) || !strncmp(object->name, "dm-", 3) || !strncmp(object->name, "md", 2) ||
+            (d->sysfs.fd >= 0 && !gtopo_sysfs_exists(&d->sysfs, "sys/class/block/%s/device", object->name)))
+            continue; /* made by software */
         status = gtopo_discovery_add(d, GTOPO_STORAGE, d->machine, 0, &id);
         if (!status)
-            status = disk_facts(d, id, object);
+            status = disk_facts(d, id, object->name, object);
         if (!status)
             status = gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
         if (!status)

@@ -34,7 +34,8 @@ static int find_means(struct gtopo_sysfs *sysfs, const char *root, int is_record
     sysfs->is_trusted = !is_record;
     if (!is_record)
         return 0;
-    return gtopo_fail(error, GTOPO_EMISSING, "replay it on Linux 5.6 or later, outside of sandboxes that forbid openat2",
+    return gtopo_fail(error, GTOPO_EMISSING,
+                      "replay it on Linux 5.6 or later, outside of sandboxes that forbid openat2",
                       "this kernel cannot keep the links of %s inside of it: %s", root, strerror(errno));
 }
 

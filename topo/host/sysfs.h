@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading /sys and /proc of this machine or of a recorded one. Nothing in a record is trusted: symbolic links never lead
- * out of it, files are read up to a bound, and what is not text becomes '?'.
+ * Reading /sys and /proc of this machine or of a recorded one. Nothing in a record is trusted: symbolic links never
+ * lead out of it, files are read up to a bound, and what is not text becomes '?'.
  */
 #ifndef GTOPO_TOPO_HOST_SYSFS_H
 #define GTOPO_TOPO_HOST_SYSFS_H

@@ -129,7 +129,8 @@ static int has_express_link(const struct gtopo_discovery *d, hwloc_obj_t bridge)
     return gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/max_link_width", address);
 }
 
-/* Is it the upstream port of a switch? A bridge to conventional PCI may have bridges below too, but those have no link. */
+/* Is it the upstream port of a switch? A bridge to conventional PCI may have bridges below too, but those have no link.
+ */
 static int is_upstream_port(const struct gtopo_discovery *d, hwloc_obj_t bridge)
 {
     int is_express = has_express_link(d, bridge);
