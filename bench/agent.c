@@ -99,8 +99,7 @@ static int on_prepare(struct agent *agent, const json_t *message, struct gtopo_e
     gtopo_probe_close(agent->probe);
     agent->probe = NULL;
     agent->initiator = spec.initiator;
-    if (gtopo_probe_open(&spec, &agent->probe, &cause) ||
-        gtopo_probe_address(agent->probe, blob, &size, &cause))
+    if (gtopo_probe_open(&spec, &agent->probe, &cause) || gtopo_probe_address(agent->probe, blob, &size, &cause))
         return reply_failure(agent, &cause, error);
     return reply(agent, json_pack("{ss, so}", "type", "prepared", "address", gtopo_bytes_json(blob, size)), error);
 }
@@ -110,11 +109,11 @@ static json_t *result_json(const struct agent *agent, const struct gtopo_probe_r
     const struct gtopo_transport *transport = gtopo_probe_transport(agent->probe);
     const struct gtopo_summary *summary = &result->summary;
 
-    return json_pack("{ss, sf, sf, sf, sI, sI, ss, ss, ss, ss, ss}", "type", "result", "median", summary->median,
-                     "low", summary->low, "high", summary->high, "samples", (json_int_t)summary->samples,
-                     "warmup_samples", (json_int_t)summary->warmup, "stopped_by", result->stopped_by, "operation",
-                     transport->operation, "bandwidth_method", transport->bandwidth_method, "latency_method",
-                     transport->latency_method, "description", result->description);
+    return json_pack("{ss, sf, sf, sf, sI, sI, ss, ss, ss, ss, ss}", "type", "result", "median", summary->median, "low",
+                     summary->low, "high", summary->high, "samples", (json_int_t)summary->samples, "warmup_samples",
+                     (json_int_t)summary->warmup, "stopped_by", result->stopped_by, "operation", transport->operation,
+                     "bandwidth_method", transport->bandwidth_method, "latency_method", transport->latency_method,
+                     "description", result->description);
 }
 
 static int on_go(struct agent *agent, const json_t *message, struct gtopo_error *error)

@@ -84,7 +84,8 @@ static void name_probe(const struct campaign *c, const struct gtopo_plan_probe *
              gtopo_end_format(c->map, probe->from.end, from), gtopo_end_format(c->map, probe->to.end, to));
 }
 
-/* Two ports of one host, of which nobody says that they can reach each other, as rails on subnets of their own cannot. */
+/* Two ports of one host, of which nobody says that they can reach each other, as rails on subnets of their own cannot.
+ */
 static int may_be_apart(const struct gtopo_plan_probe *probe)
 {
     return probe->from.host == probe->to.host && probe->from.end.via != probe->to.end.via &&
@@ -111,8 +112,7 @@ static int report_failure(struct campaign *c, const struct gtopo_plan_probe *pro
 
 /* ---- one probe ---- */
 
-static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *probe,
-                       struct gtopo_probe_spec specs[2])
+static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_probe_spec specs[2])
 {
     const struct gtopo_plan_end *ends[2] = {&probe->from, &probe->to};
 
@@ -126,8 +126,8 @@ static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *
             .shared = ends[0]->host == ends[1]->host && ends[0]->numa == ends[1]->numa,
             .initiator = !i,
             .metric = probe->metric,
-            .message_B = probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B
-                                                           : c->options->bandwidth_message_B,
+            .message_B =
+                probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B : c->options->bandwidth_message_B,
             .depth = probe->metric == GTOPO_LATENCY_ns ? 1 : 128,
             .precision = c->options->precision,
             .seconds = c->options->seconds_per_probe,
@@ -231,8 +231,8 @@ static int is_over(const struct campaign *c, struct gtopo_error *error)
     if (gtopo_cancel_tripped(c->options->cancel))
         return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled after %zu of %zu probes", c->done, c->plan.count);
     if (gtopo_clock_ns() >= c->end_ns)
-        return gtopo_fail(error, GTOPO_ECANCELLED, "allow more time",
-                          "the time was over after %zu of %zu probes", c->done, c->plan.count);
+        return gtopo_fail(error, GTOPO_ECANCELLED, "allow more time", "the time was over after %zu of %zu probes",
+                          c->done, c->plan.count);
     return 0;
 }
 

@@ -42,8 +42,8 @@ int gtopo_crew_member(struct gtopo_crew *crew, uint32_t host, const char *host_n
 
     if (!member->agent.pid) {
         snprintf(member->name, sizeof member->name, "%.255s, %s", host_name, which ? "the responder" : "the initiator");
-        status = crew->options->launch ? start_launched(crew, member, host_name, error)
-                                       : start_local(crew, member, error);
+        status =
+            crew->options->launch ? start_launched(crew, member, host_name, error) : start_local(crew, member, error);
     }
     *agent = &member->agent;
     return status;

@@ -11,7 +11,7 @@ struct gtopo_crew {
     struct gtopo_crew_member {
         struct gtopo_agent_process agent;
         char name[320]; /* for messages: "node3, the initiator" */
-    } *members;         /* of host h: 2h and 2h + 1 */
+    } * members;        /* of host h: 2h and 2h + 1 */
     size_t host_count;
 };
 

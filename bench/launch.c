@@ -24,8 +24,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
     posix_spawnattr_setsigmask(attributes, &none);
     posix_spawnattr_setsigdefault(attributes, &all);
     posix_spawnattr_setpgroup(attributes, 0);
-    return posix_spawnattr_setflags(attributes,
-                                    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
 static int spawn(char *const *argv, int fd, pid_t *pid)

@@ -169,8 +169,7 @@ static int end_of_numa(const struct gtopo_map *map, uint32_t numa, const char *p
     uint64_t index;
 
     gtopo_map_object(map, numa, &object, NULL);
-    if (object.kind != GTOPO_NUMA || !cpus || !*cpus ||
-        !gtopo_map_number(map, numa, GTOPO_ATTRIBUTE_OS_INDEX, &index))
+    if (object.kind != GTOPO_NUMA || !cpus || !*cpus || !gtopo_map_number(map, numa, GTOPO_ATTRIBUTE_OS_INDEX, &index))
         return 0;
     gtopo_map_object(map, object.parent, &parent, NULL);
     *end = (struct gtopo_plan_end){
@@ -285,8 +284,8 @@ static int plan_rest(const struct gtopo_map *map, const struct gtopo_campaign_op
     return status;
 }
 
-int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                    struct gtopo_plan *plan, struct gtopo_error *error)
+int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_plan *plan,
+                    struct gtopo_error *error)
 {
     int only_verbs = options->transport && !strcmp(options->transport, "verbs");
     struct ports ports = {0};

@@ -34,8 +34,8 @@ struct gtopo_plan {
  * GTOPO_EMISSING when there is nothing to measure, GTOPO_ELINKDOWN when all that was asked for has no link,
  * GTOPO_EUSAGE, GTOPO_ENOMEM.
  */
-int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                    struct gtopo_plan *plan, struct gtopo_error *error);
+int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_plan *plan,
+                    struct gtopo_error *error);
 /* Only the memory of each host through libfabric; `fallback` says why and is kept, or is NULL. */
 int gtopo_plan_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, const char *fallback,
                       struct gtopo_plan *plan, struct gtopo_error *error);

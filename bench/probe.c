@@ -29,10 +29,10 @@ json_t *gtopo_probe_spec_json(const struct gtopo_probe_spec *spec)
     return json_pack("{ss, ss, ss, ss, sI, so, sb, ss, ss, sI, sI, sf, sf, sf}", "type", "prepare", "transport",
                      spec->transport, "device", spec->device, "memory", spec->memory, "port", (json_int_t)spec->port,
                      "numa", spec->numa == GTOPO_NUMA_ANY ? json_null() : json_integer(spec->numa), "shared",
-                     spec->shared, "role",
-                     spec->initiator ? "initiator" : "responder", "metric", gtopo_metric_key(spec->metric),
-                     "message_B", (json_int_t)spec->message_B, "depth", (json_int_t)spec->depth, "precision",
-                     spec->precision, "seconds", spec->seconds, "deadline_s", spec->deadline_s);
+                     spec->shared, "role", spec->initiator ? "initiator" : "responder", "metric",
+                     gtopo_metric_key(spec->metric), "message_B", (json_int_t)spec->message_B, "depth",
+                     (json_int_t)spec->depth, "precision", spec->precision, "seconds", spec->seconds, "deadline_s",
+                     spec->deadline_s);
 }
 
 static int read_role(const json_t *message, struct gtopo_probe_spec *spec, struct gtopo_error *error)
@@ -166,7 +166,7 @@ struct sampling {
     int (*interrupted)(void *context);
     void *context;
     uint64_t start_ns;
-    double unasked_ns;    /* sampled since interrupted() was last asked */
+    double unasked_ns;      /* sampled since interrupted() was last asked */
     uint64_t next_estimate; /* number of samples at which the interval is looked at again */
     const char *stopped_by;
     int status;
@@ -197,7 +197,8 @@ static int take_sample(void *context, double sample_ns)
     elapsed_ns = gtopo_clock_ns() - s->start_ns;
     if (s->interrupted(s->context))
         s->stopped_by = "cancelled";
-    else if (elapsed_ns >= (uint64_t)(s->probe->spec.seconds * 1e9) * (s->samples.seen < SAMPLES_WANTED ? GTOPO_PATIENCE : 1))
+    else if (elapsed_ns >=
+             (uint64_t)(s->probe->spec.seconds * 1e9) * (s->samples.seen < SAMPLES_WANTED ? GTOPO_PATIENCE : 1))
         s->stopped_by = "deadline";
     else if (elapsed_ns >= SHORTEST_RUN_NS && s->samples.seen >= s->next_estimate) {
         if (precise_enough(s))

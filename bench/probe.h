@@ -21,14 +21,14 @@
 struct gtopo_probe_spec {
     const char *transport, *device, *memory;
     uint32_t port;
-    int numa; /* GTOPO_NUMA_ANY */
+    int numa;   /* GTOPO_NUMA_ANY */
     int shared; /* both ends are on this node of one host: each takes one half of its processors */
     int initiator;
     uint32_t metric;
     uint64_t message_B;
     uint32_t depth;
-    double precision; /* stop at this half-width of the interval, as a share of the median */
-    double seconds;   /* or after this long */
+    double precision;  /* stop at this half-width of the interval, as a share of the median */
+    double seconds;    /* or after this long */
     double deadline_s; /* longest time without progress */
 };
 

@@ -112,8 +112,8 @@ int gtopo_message_send(const struct gtopo_stream *stream, json_t *message, uint6
     if (!text)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory for a message to %s", stream->peer);
     if (size > GTOPO_FRAME_MAX_B)
-        status = gtopo_fail(error, GTOPO_EINTERNAL, NULL, "a message to %s is longer than a frame may be",
-                            stream->peer);
+        status =
+            gtopo_fail(error, GTOPO_EINTERNAL, NULL, "a message to %s is longer than a frame may be", stream->peer);
     else
         status = send_bytes(stream, (const char *)head, sizeof head, deadline_ns, error);
     if (!status)
@@ -258,8 +258,8 @@ int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_err
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,
                 struct gtopo_error *error)
 {
-    json_t *hello = json_pack("{ss, si, ss}", "type", "hello", "protocol", GTOPO_PROTOCOL_VERSION, "version",
-                              gtopo_version());
+    json_t *hello =
+        json_pack("{ss, si, ss}", "type", "hello", "protocol", GTOPO_PROTOCOL_VERSION, "version", gtopo_version());
     const char *version;
     uint64_t protocol;
     int status = gtopo_message_send(stream, hello, deadline_ns, error);
@@ -274,10 +274,10 @@ int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const s
     if (!status)
         status = gtopo_message_text(hello, "version", &version, error);
     if (!status && protocol != GTOPO_PROTOCOL_VERSION)
-        status = gtopo_fail(error, GTOPO_EVERSION, "install the same gputopo everywhere",
-                            "%s runs gputopo %.40s with protocol %llu; this is gputopo %s with protocol %d",
-                            stream->peer, version, (unsigned long long)protocol, gtopo_version(),
-                            GTOPO_PROTOCOL_VERSION);
+        status =
+            gtopo_fail(error, GTOPO_EVERSION, "install the same gputopo everywhere",
+                       "%s runs gputopo %.40s with protocol %llu; this is gputopo %s with protocol %d", stream->peer,
+                       version, (unsigned long long)protocol, gtopo_version(), GTOPO_PROTOCOL_VERSION);
     json_decref(hello);
     return status;
 }

@@ -89,7 +89,6 @@ void cli_show_tree(FILE *out, const struct gtopo_map *map);
 void cli_show_measurements(FILE *out, const struct gtopo_map *map);
 void cli_show_findings(FILE *out, const struct gtopo_map *map);
 int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
-int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to,
-                  struct gtopo_error *error);
+int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to, struct gtopo_error *error);
 
 #endif

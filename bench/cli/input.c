@@ -41,8 +41,8 @@ int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error
 int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **map, struct gtopo_error *error)
 {
     struct gtopo_map *filled = gtopo_map_new();
-    int status = filled ? gtopo_host_discover(filled, options, error)
-                        : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    int status =
+        filled ? gtopo_host_discover(filled, options, error) : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
 
     if (!status)
         status = gtopo_map_seal(filled, error);

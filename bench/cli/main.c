@@ -61,8 +61,8 @@ int cli_next_option(const struct cli_command *command, int argc, char **argv)
     for (const struct cli_option *option = command->options; option->name; option++, count++) {
         size_t length = strlen(letters);
 
-        table[count] = (struct option){option->name, option->argument ? required_argument : no_argument, NULL,
-                                       option->letter};
+        table[count] =
+            (struct option){option->name, option->argument ? required_argument : no_argument, NULL, option->letter};
         if (option->letter < 128)
             snprintf(letters + length, sizeof letters - length, "%c%s", option->letter, option->argument ? ":" : "");
     }

@@ -7,8 +7,9 @@ enum { FSROOT = 256, HWLOC_XML, NAME };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where the map goes; - is standard output, the default"},
-    {FSROOT, "fsroot", "DIR", "read another machine from DIR/sys and DIR/proc, as\n"
-                              "                             hwloc-gather-topology leaves them"},
+    {FSROOT, "fsroot", "DIR",
+     "read another machine from DIR/sys and DIR/proc, as\n"
+     "                             hwloc-gather-topology leaves them"},
     {HWLOC_XML, "hwloc-xml", "FILE", "read another machine's tree from hwloc's XML (lstopo)"},
     {NAME, "name", "NAME", "the host's name in the map"},
     {0, NULL, NULL, NULL},
@@ -52,6 +53,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 const struct cli_command cli_map = {
-    "map", "", "Discover this host and write its map",
+    "map",
+    "",
+    "Discover this host and write its map",
     "Exits with 1 when something was found that is likely to cost performance; the map is written all the same.",
-    options, run};
+    options,
+    run};

@@ -9,16 +9,19 @@
 enum { HOSTS = 256, LAUNCH, ONLY, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE };
 
 static const struct cli_option options[] = {
-    {'o', "output", "FILE", "where the map goes (default gputopo-map.json); - is standard\n"
-                            "                             output, and the report then goes to standard error"},
+    {'o', "output", "FILE",
+     "where the map goes (default gputopo-map.json); - is standard\n"
+     "                             output, and the report then goes to standard error"},
     {HOSTS, "hosts", "A,B,...", "measure these hosts and between them, not this one"},
-    {LAUNCH, "launch", "COMMAND", "how an agent is started on {host}\n"
-                                  "                             (default: ssh {host} gtopo-bench agent)"},
+    {LAUNCH, "launch", "COMMAND",
+     "how an agent is started on {host}\n"
+     "                             (default: ssh {host} gtopo-bench agent)"},
     {ONLY, "only", "ADDRESS", "measure only this port, NIC or NUMA node"},
     {TRANSPORT, "transport", "NAME", "verbs, ofi, ofi:shm or ofi:tcp (default: the best that works)"},
     {SECONDS, "seconds", "S", "measure a probe for at most this long (default 2)"},
-    {PRECISION, "precision", "P", "stop a probe when its interval is this share of the median\n"
-                                  "                             to either side (default 0.01)"},
+    {PRECISION, "precision", "P",
+     "stop a probe when its interval is this share of the median\n"
+     "                             to either side (default 0.01)"},
     {SIZE, "size", "BYTES", "message size for bandwidth, with k, M, G (default 64k)"},
     {LATENCY_SIZE, "latency-size", "BYTES", "message size for latency (default 8)"},
     {TIMEOUT, "timeout", "S", "give a probe up after this long without progress (default 5)"},
@@ -275,8 +278,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 const struct cli_command cli_run = {
-    "run", "", "Discover this host, measure its links and write the map",
-    "On a host, every RDMA port is measured in loopback and to every other; where there is none, the memory of the host\n"
+    "run",
+    "",
+    "Discover this host, measure its links and write the map",
+    "On a host, every RDMA port is measured in loopback and to every other; where there is none, the memory of the "
+    "host\n"
     "through libfabric. Between hosts, each RDMA port is measured to the one in the same place. Ctrl-C\n"
     "stops within a second and keeps what was measured; a second one is immediate.",
-    options, run};
+    options,
+    run};

@@ -58,7 +58,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 const struct cli_command cli_show = {
-    "show", "[MAP]", "Show a map: its tree, what was measured, what was found",
+    "show",
+    "[MAP]",
+    "Show a map: its tree, what was measured, what was found",
     "MAP is a file that `map` or `run` wrote, or - for standard input; without it, this host is discovered.\n"
     "Addresses look like node3, node3/gpu2, node3/nic1, node3/nic1:1; with one host in the map, `gpu2` will do.",
-    options, run};
+    options,
+    run};

@@ -20,8 +20,7 @@ static void put_hop(FILE *out, const struct gtopo_map *map, uint32_t id, int is_
     fprintf(out, "%s\n", is_bottleneck ? "  <- bottleneck" : "");
 }
 
-int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to,
-                  struct gtopo_error *error)
+int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to, struct gtopo_error *error)
 {
     struct gtopo_address ends[2];
     struct gtopo_path path;

@@ -12,8 +12,11 @@ static const char *scaled(double value, const char *unit, char text[CLI_TEXT])
         value /= 1000;
         i++;
     }
-    snprintf(text, CLI_TEXT, value < 10 ? "%.2f %s%s" : value < 100 ? "%.1f %s%s" : "%.0f %s%s", value, prefixes[i],
-             unit);
+    snprintf(text, CLI_TEXT,
+             value < 10    ? "%.2f %s%s"
+             : value < 100 ? "%.1f %s%s"
+                           : "%.0f %s%s",
+             value, prefixes[i], unit);
     return text;
 }
 

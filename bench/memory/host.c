@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MPOL_BIND_MODE 2   /* MPOL_BIND of linux/mempolicy.h, whose macros clash with numaif.h's */
+#define MPOL_BIND_MODE 2 /* MPOL_BIND of linux/mempolicy.h, whose macros clash with numaif.h's */
 
 /* ---- nodes ---- */
 

@@ -42,7 +42,8 @@ int gtopo_node_check(int numa, struct gtopo_error *error)
     snprintf(path, sizeof path, GTOPO_NODES "/node%d", numa);
     if ((numa >= 0 && numa < GTOPO_NODES_MAX && !access(path, F_OK)) || (numa == 0 && gtopo_kernel_without_numa()))
         return 0;
-    return gtopo_fail(error, GTOPO_EMISSING, "ls " GTOPO_NODES " shows the nodes", "this host has no NUMA node %d", numa);
+    return gtopo_fail(error, GTOPO_EMISSING, "ls " GTOPO_NODES " shows the nodes", "this host has no NUMA node %d",
+                      numa);
 }
 
 int gtopo_affinity_save(struct gtopo_affinity *affinity, struct gtopo_error *error)
@@ -222,8 +223,8 @@ int gtopo_memory_bind_thread(int numa, enum gtopo_share share, struct gtopo_erro
     if (!status && keep_half(share, allowed.set, allowed.size))
         status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     if (!status && sched_setaffinity(0, allowed.size, allowed.set))
-        status = gtopo_fail(error, GTOPO_ESYSTEM, NULL, "cannot bind the thread to its processors: %s",
-                            strerror(errno));
+        status =
+            gtopo_fail(error, GTOPO_ESYSTEM, NULL, "cannot bind the thread to its processors: %s", strerror(errno));
     CPU_FREE(allowed.set);
     return status;
 }

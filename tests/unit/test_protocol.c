@@ -53,11 +53,11 @@ static void a_message_arrives_as_it_was_sent(void **state)
     json_t *message;
     uint64_t number;
 
-    assert_int_equal(gtopo_message_send(&wire->ours,
-                                        json_pack("{ss, si, so}", "type", "test", "n", 7, "b",
-                                                  gtopo_bytes_json("\x00\xff\x10", 3)),
-                                        SOON, &error),
-                     0);
+    assert_int_equal(
+        gtopo_message_send(&wire->ours,
+                           json_pack("{ss, si, so}", "type", "test", "n", 7, "b", gtopo_bytes_json("\x00\xff\x10", 3)),
+                           SOON, &error),
+        0);
     assert_int_equal(gtopo_message_receive(&wire->theirs, SOON, NULL, &message, &error), 0);
     assert_string_equal(gtopo_message_type(message), "test");
     assert_int_equal(gtopo_message_number(message, "n", 7, &number, &error), 0);
@@ -79,16 +79,16 @@ static void what_is_no_message_is_refused(void **state)
         size_t size;
         int status;
     } cases[] = {
-        {"\0\0\0\0", 4, GTOPO_EPROTOCOL},            /* empty */
-        {"\xff\xff\xff\xff", 4, GTOPO_EPROTOCOL},    /* 4 GiB */
-        {"\x01\x00\x00\x01", 4, GTOPO_EPROTOCOL},    /* one byte over the bound */
-        {"\0\0\0\2hi", 6, GTOPO_EPROTOCOL},          /* no JSON */
-        {"\0\0\0\2[]", 6, GTOPO_EPROTOCOL},          /* no object */
-        {"\0\0\0\2{}", 6, GTOPO_EPROTOCOL},          /* no type */
+        {"\0\0\0\0", 4, GTOPO_EPROTOCOL},               /* empty */
+        {"\xff\xff\xff\xff", 4, GTOPO_EPROTOCOL},       /* 4 GiB */
+        {"\x01\x00\x00\x01", 4, GTOPO_EPROTOCOL},       /* one byte over the bound */
+        {"\0\0\0\2hi", 6, GTOPO_EPROTOCOL},             /* no JSON */
+        {"\0\0\0\2[]", 6, GTOPO_EPROTOCOL},             /* no object */
+        {"\0\0\0\2{}", 6, GTOPO_EPROTOCOL},             /* no type */
         {"\0\0\0\12{\"type\":1}", 14, GTOPO_EPROTOCOL}, /* a type that is no text */
         {"\0\0\0\22{\"type\":\"a\",\"type\":\"b\"}", 26, GTOPO_EPROTOCOL},
-        {"\0\0", 2, GTOPO_EPEER},                    /* cut in the head */
-        {"\0\0\0\11{\"ty", 8, GTOPO_EPEER},          /* cut in the body */
+        {"\0\0", 2, GTOPO_EPEER},           /* cut in the head */
+        {"\0\0\0\11{\"ty", 8, GTOPO_EPEER}, /* cut in the body */
         {"", 0, GTOPO_EPEER},
     };
 
@@ -174,9 +174,18 @@ static void a_failure_keeps_its_words(void **state)
 
 static void a_spec_survives_the_wire(void **state)
 {
-    struct gtopo_probe_spec spec = {.transport = "verbs", .device = "mlx5_0", .memory = "host", .port = 2, .numa = 1,
-                                    .initiator = 1, .metric = GTOPO_LATENCY_ns, .message_B = 8, .depth = 1,
-                                    .precision = 0.02, .seconds = 0.5, .deadline_s = 3};
+    struct gtopo_probe_spec spec = {.transport = "verbs",
+                                    .device = "mlx5_0",
+                                    .memory = "host",
+                                    .port = 2,
+                                    .numa = 1,
+                                    .initiator = 1,
+                                    .metric = GTOPO_LATENCY_ns,
+                                    .message_B = 8,
+                                    .depth = 1,
+                                    .precision = 0.02,
+                                    .seconds = 0.5,
+                                    .deadline_s = 3};
     struct gtopo_probe_spec read;
     struct gtopo_error error;
     json_t *message = gtopo_probe_spec_json(&spec);
@@ -252,8 +261,14 @@ static void talk_nonsense(const struct gtopo_stream *stream)
 
 static void ask_for_the_unknown(const struct gtopo_stream *stream)
 {
-    struct gtopo_probe_spec spec = {.transport = "pigeon", .device = "", .memory = "host", .numa = GTOPO_NUMA_ANY,
-                                    .metric = GTOPO_BANDWIDTH_Bps, .message_B = 8, .depth = 1, .deadline_s = 1};
+    struct gtopo_probe_spec spec = {.transport = "pigeon",
+                                    .device = "",
+                                    .memory = "host",
+                                    .numa = GTOPO_NUMA_ANY,
+                                    .metric = GTOPO_BANDWIDTH_Bps,
+                                    .message_B = 8,
+                                    .depth = 1,
+                                    .deadline_s = 1};
     json_t *message;
 
     assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
