@@ -6,6 +6,7 @@ set -u
 lab=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/lab-probes-XXXXXX")
 trap 'rm -rf "$work"' EXIT
+build=${GTOPO_BUILD:-$(cd "$lab/../.." && pwd)/build}
 passed=0 failed=0
 
 check() { # NAME COMMAND...
@@ -29,6 +30,7 @@ lab() {
 
 status_is() { [ "$status" = "$1" ]; }
 stdout_has() { grep -qE -e "$1" "$work/stdout"; }
+output_lacks() { ! grep -q "$1" "$work/stdout" "$work/stderr"; }
 stderr_has() { grep -qE -e "$1" "$work/stderr"; }
 shown() { sed 's/^/# /' "$work/stdout"; }
 # json EXPRESSION: does it hold for the map m on stdout, with its objects o (name -> shape's and host's values)?
@@ -78,6 +80,13 @@ lab rdma-pair --deadline 300 --on b "$lab/serve-perftest" \
   --on a "lab-wait serving && $lab/compare-perftest --peer b 3; s=\$?; lab-signal done; exit \$s"
 shown
 check "between two guests both are measured" stdout_has 'pair 3 latency_ns gtopo-bench [0-9.]+ perftest [0-9.]+'
+
+# The unit tests that need an RDMA device.
+for test in test_endpoint test_transport; do
+  lab rdma-one --deadline 240 -- "$build/tests/unit/$test"
+  check "$test with an RDMA device" status_is 0
+  check "$test skips nothing there" output_lacks 'SKIPPED'
+done
 
 # ---- what goes wrong ----
 

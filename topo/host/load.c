@@ -139,16 +139,16 @@ static int replay(const char *name, const char *hint, const char *argument, int 
 
 static int check_root(const char *root, struct gtopo_error *error)
 {
-    const char *hint = "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them";
     char path[4096];
+    int length = snprintf(path, sizeof path, "%s/sys", root);
     struct stat folder;
 
-    if (stat(root, &folder))
-        return gtopo_fail(error, GTOPO_EIO, hint, "%s cannot be read: %s", root, strerror(errno));
-    snprintf(path, sizeof path, "%s/sys", root);
-    if (!S_ISDIR(folder.st_mode) || access(root, R_OK | X_OK) || access(path, R_OK | X_OK))
-        return gtopo_fail(error, GTOPO_EIO, hint, "%s holds no readable folder sys", root);
-    return 0;
+    if (length < (int)sizeof path && !stat(path, &folder) && S_ISDIR(folder.st_mode) &&
+        !faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS))
+        return 0;
+    return gtopo_fail(error, GTOPO_EIO,
+                      "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them",
+                      "%s holds no readable folder sys", root);
 }
 
 static int read_root(const char *root, char **xml, size_t *size, struct gtopo_error *error)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define NAMES_MAX 65536
+#define ROOT_HINT "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them"
 
 static int open_in_root(int fd, const char *path, int flags)
 {
@@ -34,6 +35,8 @@ static int find_means(struct gtopo_sysfs *sysfs, const char *root, int is_record
     sysfs->is_trusted = !is_record;
     if (!is_record)
         return 0;
+    if (errno != ENOSYS && errno != EPERM)
+        return gtopo_fail(error, GTOPO_EIO, ROOT_HINT, "%s cannot be read: %s", root, strerror(errno));
     return gtopo_fail(error, GTOPO_EMISSING,
                       "replay it on Linux 5.6 or later, outside of sandboxes that forbid openat2",
                       "this kernel cannot keep the links of %s inside of it: %s", root, strerror(errno));
@@ -47,8 +50,7 @@ int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *record, struct gtopo
     sysfs->is_trusted = 0;
     sysfs->fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (sysfs->fd < 0)
-        return gtopo_fail(error, GTOPO_EIO, "name a folder that holds the machine's sys and proc",
-                          "%s cannot be read: %s", root, strerror(errno));
+        return gtopo_fail(error, GTOPO_EIO, ROOT_HINT, "%s cannot be read: %s", root, strerror(errno));
     status = find_means(sysfs, root, record != NULL, error);
     if (status)
         gtopo_sysfs_close(sysfs);
