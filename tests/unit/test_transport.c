@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Transports between two processes: what they measure, that the data is what was sent, that a dead peer ends a run. verbs runs where there is an RDMA device: in the lab (`tests/lab/run rdma-one`), or
- * that of $GTOPO_TEST_RDMA ("mlx5_0").
+ * Transports between two processes: what they measure, that the data is what was sent, that a dead peer ends a run.
+ * verbs runs where there is an RDMA device: in the lab (`tests/lab/run rdma-one`), or that of $GTOPO_TEST_RDMA
+ * ("mlx5_0").
  */
 #include "transport_end.h"
 

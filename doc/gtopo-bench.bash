@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for gtopo-bench. Commands and options are those that its help names.
+_gtopo_bench() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
+  elif [ "$before" = --transport ]; then
+    words='verbs ofi'
+  elif [[ $word == -* ]]; then
+    words=$(gtopo-bench "$command" --help 2> /dev/null | grep -oE '^ +(-.,)? +--[a-z-]+' | grep -oE -e '--[a-z-]+')
+  else
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    return
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+complete -o filenames -F _gtopo_bench gtopo-bench

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bash completion: commands, options of a command, files.
+. "$(dirname "$0")/common.sh"
+PATH=$(dirname "$GTOPO_BENCH"):$PATH
+. "$GTOPO_SOURCE/doc/gtopo-bench.bash"
+
+# completed WORD... : what is offered for the last word, sorted
+completed() {
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+  _gtopo_bench
+  printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' '
+}
+offers() { # EXPECTED WORD...
+  local expected=$1
+  shift
+  [ "$(completed "$@") " = "$expected  " ]
+}
+
+: > "$work/stdout" > "$work/stderr"
+check "a command is completed" offers "run" gtopo-bench r
+check "every command is offered" offers "agent help map run show version" gtopo-bench ""
+check "options of a command are completed" offers "--matrix" gtopo-bench show --ma
+check "options of another are not" offers "" gtopo-bench map --ma
+check "files are completed" offers "$work/stderr $work/stdout" gtopo-bench show "$work/std"
+finish
