@@ -91,9 +91,9 @@ done
 # ---- what goes wrong ----
 
 lab nic-down -- gtopo-bench run -o - --seconds 1
-check "a port that is down is found, the rest measured" json \
-  '[f["rule"] for f in m["findings"] if f["severity"] != "note"] == ["port-down"] and len(m["measurements"]) == 2'
-check "exit status 1 for the finding" status_is 1
+check "a port that is switched off is told, the rest measured" json \
+  '[f["object"] for f in m["findings"] if f["rule"] == "port-off"] == ["a/nic1:1"] and len(m["measurements"]) == 2'
+check "which is no fault: exit status 0" status_is 0
 lab nic-down -- gtopo-bench run -o no.json --only nic1
 check "a port asked for that is down: exit status 3" status_is 3
 check "the message names it and what to do" stderr_has 'nic1 has no link.*'

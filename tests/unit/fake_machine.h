@@ -207,6 +207,17 @@ static inline void fake_free(struct fake *m)
     free(m);
 }
 
+/* Put a link in the place of a file or a folder; it is written as it is. */
+static inline void fake_replace_by_link(const struct fake *m, const char *file, const char *target)
+{
+    char path[FAKE_PATH];
+
+    fake_path(m, path, file);
+    nftw(path, fake_remove, 32, FTW_DEPTH | FTW_PHYS);
+    if (symlink(target, path))
+        fail_msg("%s: %s", path, strerror(errno));
+}
+
 /* ---- the PCI bus ---- */
 
 /* The folder of a PCI device: below that of the bridge to its bus, else of a root bus. */

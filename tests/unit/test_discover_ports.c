@@ -154,6 +154,9 @@ static void an_infiniband_card_has_two_ports_with_all_their_facts(void **state)
     fake_rdma_file(m, "mlx5_0", "ports/1/lid", "0x11");
     fake_rdma_file(m, "mlx5_0", "ports/1/sm_lid", "0x1");
     fake_rdma_file(m, "mlx5_0", "ports/1/rate", "2.5 Gb/sec (1X SDR)");
+    fake_netdev(m, "0000:01:00.0", "ib0");
+    fake_net_file(m, "ib0", "type", "32");
+    fake_net_file(m, "ib0", "address", "00:00:11:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:03:1f:21");
     fake_gid(m, "mlx5_0", 1, 0, "fe80:0000:0000:0000:0002:c903:0003:1f21", "IB/RoCE v1");
     fake_gid(m, "mlx5_0", 1, 1, "0000:0000:0000:0000:0000:0000:0000:0000", NULL);
     fake_gid(m, "mlx5_0", 2, 0, "fe80:0000:0000:0000:0002:c903:0003:1f22", NULL);
@@ -170,6 +173,9 @@ static void an_infiniband_card_has_two_ports_with_all_their_facts(void **state)
     assert_number(map, "nic0:1", GTOPO_ATTRIBUTE_LANES, 1);
     assert_number(map, "nic0:2", GTOPO_ATTRIBUTE_RATE_Bps, UINT64_C(12500000000));
     assert_number(map, "nic0:2", GTOPO_ATTRIBUTE_LANES, 4);
+    assert_text(map, "nic0:1", GTOPO_ATTRIBUTE_NETDEV, "ib0");
+    assert_text(map, "nic0:1", GTOPO_ATTRIBUTE_MAC, "(none)"); /* 20 bytes with a GID in them are none */
+    assert_text(map, "nic0:1", GTOPO_ATTRIBUTE_LINK_LAYER, "InfiniBand");
     assert_text(map, "nic0:2", GTOPO_ATTRIBUTE_STATE, "active");
     assert_text(map, "nic0:2", GTOPO_ATTRIBUTE_PHYSICAL_STATE, "LinkUp");
     assert_unknown(map, "nic0:2", GTOPO_ATTRIBUTE_RDMA_MTU_B);
@@ -347,7 +353,7 @@ static void a_virtual_rdma_device_on_a_netdev_of_software_is_a_virtual_nic(void 
     fake_rxe(m, "rxe0", "dummy0");
     fake_rdma(m, NULL, "siw0", 1); /* names its netdev in its GID table only */
     fake_rdma_file(m, "siw0", "ports/1/gid_attrs/ndevs/0", "dummy0");
-    fake_rxe(m, "rxe1", "../../../../etc");
+    fake_rxe(m, "rxe1", "../net/dummy0");
     fake_rxe(m, "rxe2", "gone0");
     map = fake_discover(m);
     assert_number(map, "nic2", GTOPO_ATTRIBUTE_VIRTUAL, 1);

@@ -12,9 +12,8 @@ static const struct {
     const char *name;
     int (*run)(struct gtopo_discovery *d);
 } phases[] = {
-    {"processors", gtopo_discover_processors}, {"PCI", gtopo_discover_pci},
-    {"ports", gtopo_discover_ports},           {"storage", gtopo_discover_other_storage},
-    {"what is hidden", gtopo_report_hidden},
+    {"processors", gtopo_discover_processors}, {"PCI", gtopo_discover_pci},     {"ports", gtopo_discover_ports},
+    {"storage", gtopo_discover_other_storage}, {"machine", gtopo_join_machine}, {"what is hidden", gtopo_report_hidden},
 };
 
 void gtopo_host_options_init(struct gtopo_host_options *options)
@@ -47,6 +46,7 @@ int gtopo_discovery_link(struct gtopo_discovery *d, enum gtopo_link_kind kind, u
     struct gtopo_link link = {.kind = kind, .ends = {a, b}, .count = 1, .nominal_Bps = rate_Bps};
     uint32_t id;
 
+    d->machine_used |= a == d->machine || b == d->machine;
     return gtopo_map_add_link(d->map, &link, &id, d->error);
 }
 
@@ -101,7 +101,7 @@ static int open_sysfs(struct gtopo_discovery *d, const struct gtopo_host_options
     d->sysfs.fd = -1;
     if (options->hwloc_xml && !options->fsroot)
         return 0;
-    return gtopo_sysfs_open(&d->sysfs, options->fsroot, d->error);
+    return gtopo_sysfs_open(&d->sysfs, options->fsroot ? options->fsroot : "/", d->error);
 }
 
 static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *options)
@@ -136,6 +136,7 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
         hwloc_topology_destroy(d.topology);
     }
     gtopo_sysfs_close(&d.sysfs);
+    free(d.pci_ids);
     free(d.numas);
     free(d.nics);
     free(d.ports);

@@ -44,6 +44,8 @@ struct gtopo_discovery {
     size_t port_count, port_capacity;
     uint32_t *port_slots; /* of the first port of every netdev, hashed by name; port + 1, 0 is free */
     size_t port_slot_count;
+    char *pci_ids;             /* the database of names, once it was looked for; "" when there is none */
+    int machine_used;          /* something hangs on the machine itself */
     int locality_hidden;       /* a host bridge of which nobody says where it is */
     hwloc_obj_t degraded_link; /* the device or the port above it whose degraded link was reported last */
     struct gtopo_error *error;
@@ -87,6 +89,8 @@ int gtopo_discover_pci(struct gtopo_discovery *d);
 int gtopo_discover_ports(struct gtopo_discovery *d);
 /* storage.c: disks that are on no PCI bus. */
 int gtopo_discover_other_storage(struct gtopo_discovery *d);
+/* machine.c: packages to the machine, where something hangs on it, so that there is a path. */
+int gtopo_join_machine(struct gtopo_discovery *d);
 /* tree.c: findings for what cannot be in the map. */
 int gtopo_report_hidden(struct gtopo_discovery *d);
 

@@ -5,6 +5,7 @@
 #include "lib/library_file.h"
 #include "lib/text.h"
 #include "topo/host/filter.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,8 +27,11 @@ extern char **environ;
 
 static void set_components(hwloc_topology_t topology)
 {
-    /* What we ask the drivers ourselves, and what only costs time. hwloc ignores names that it does not know. */
-    static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"};
+    /*
+     * What we ask the drivers ourselves, and what only costs time. hwloc ignores names that it does not know. "pci" is
+     * not needed, since "linux" sees the same devices, and its library keeps 700 kB more at every call.
+     */
+    static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"};
 
     for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
@@ -220,9 +224,22 @@ static int read_xml(const char *path, char **xml, size_t *size, struct gtopo_err
 
 /* ---- hwloc in this process ---- */
 
+/*
+ * hwloc's plugin for PCI is unloaded with the last tree, and with it libpciaccess, which then loses the names of PCI
+ * devices that it has read: 0.7 MB each time. Where it is loaded, it stays.
+ */
+static void keep_pci_names(void)
+{
+    void *library = dlopen("libpciaccess.so.0", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+
+    if (library)
+        dlclose(library);
+}
+
 /* The machine that we run on, or what the program beside us has read. */
 static int load(hwloc_topology_t topology, const char *name, const char *xml, size_t size, struct gtopo_error *error)
 {
+    keep_pci_names();
     set_components(topology);
     if (gtopo_topology_filter(topology))
         return gtopo_fail(error, GTOPO_EINTERNAL, NULL, "hwloc refuses what is asked of it");

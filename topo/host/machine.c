@@ -89,11 +89,10 @@ static int set_numa_cpus(struct gtopo_discovery *d, struct gtopo_numa_place *num
 {
     char text[GTOPO_SYSFS_TEXT];
 
+    /* The kernel's list may be longer than a text of ours: it says whether there are any, hwloc says which. */
     numa->has_cpus = !is_memory_only(object) && object->cpuset && !hwloc_bitmap_iszero(object->cpuset);
-    if (gtopo_sysfs_exists(&d->sysfs, "sys/devices/system/node/node%u/cpulist", object->os_index)) {
+    if (gtopo_sysfs_exists(&d->sysfs, "sys/devices/system/node/node%u/cpulist", object->os_index))
         numa->has_cpus = gtopo_sysfs_text(&d->sysfs, text, "sys/devices/system/node/node%u/cpulist", object->os_index);
-        return numa->has_cpus ? gtopo_discovery_text(d, numa->id, GTOPO_ATTRIBUTE_CPUS, text) : 0;
-    }
     return numa->has_cpus ? set_cpus(d, numa->id, object->cpuset) : 0;
 }
 
@@ -148,6 +147,19 @@ int64_t gtopo_numa_of_place(const struct gtopo_discovery *d, hwloc_obj_t device)
             found = d->numas[i].os_index;
         }
     return found;
+}
+
+int gtopo_join_machine(struct gtopo_discovery *d)
+{
+    hwloc_obj_t package = NULL;
+    int status = 0;
+
+    if (!d->machine_used)
+        return 0;
+    while (!status && (package = hwloc_get_next_obj_by_type(d->topology, HWLOC_OBJ_PACKAGE, package)))
+        status =
+            gtopo_discovery_link(d, GTOPO_LINK_PLATFORM, (uint32_t)(uintptr_t)package->userdata - 1, d->machine, 0);
+    return status;
 }
 
 int gtopo_discover_processors(struct gtopo_discovery *d)

@@ -37,14 +37,16 @@ static int set_speed(struct gtopo_discovery *d, uint32_t port, const char *netde
     return gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_RATE_Bps, (uint64_t)speed_Mbps * 125000);
 }
 
-static int netdev_flag(struct gtopo_discovery *d, const char *netdev, int64_t flag)
+/* 1 or 0, or -1 when nobody says: a record need not hold the flags. */
+static int is_switched_on(struct gtopo_discovery *d, const char *netdev)
 {
     int64_t flags;
 
-    return gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &flags, "sys/class/net/%s/flags", netdev) && (flags & flag);
+    return gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &flags, "sys/class/net/%s/flags", netdev) ? !!(flags & IFF_UP)
+                                                                                                 : -1;
 }
 
-/* operstate is "unknown" for drivers that do not say; then the carrier decides. */
+/* 1 or 0, or -1 when nobody says. operstate is "unknown" for drivers that do not; then the carrier decides. */
 static int has_link(struct gtopo_discovery *d, const char *netdev)
 {
     char state[GTOPO_SYSFS_TEXT];
@@ -52,14 +54,15 @@ static int has_link(struct gtopo_discovery *d, const char *netdev)
 
     if (gtopo_sysfs_text(&d->sysfs, state, "sys/class/net/%s/operstate", netdev) && strcmp(state, "unknown"))
         return !strcmp(state, "up");
-    return netdev_flag(d, netdev, IFF_UP) &&
-           gtopo_sysfs_number(&d->sysfs, 1, 1, &carrier, "sys/class/net/%s/carrier", netdev);
+    if (!is_switched_on(d, netdev))
+        return 0;
+    return gtopo_sysfs_number(&d->sysfs, 0, 1, &carrier, "sys/class/net/%s/carrier", netdev) ? (int)carrier : -1;
 }
 
 /* A plain Ethernet port that is not used is no fault; one that is switched on and has no cable is worth a look. */
 static int report_no_link(struct gtopo_discovery *d, uint32_t port, const char *netdev)
 {
-    if (netdev_flag(d, netdev, IFF_UP))
+    if (is_switched_on(d, netdev) > 0)
         return gtopo_discovery_find(d, "port-down", GTOPO_WARNING, port, "check the cable and the switch's port",
                                     "%s is switched on and has no link", netdev);
     return gtopo_discovery_find(d, "port-off", GTOPO_NOTE, port, "`ip link set DEVICE up` if it should be used",
@@ -94,7 +97,8 @@ static int set_netdev(struct gtopo_discovery *d, uint32_t port, const char *netd
         status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_LINK_LAYER,
                                       type == ARPHRD_ETHERNET ? "Ethernet" : "InfiniBand");
     if (!status)
-        status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, linked ? "active" : "down");
+        status = linked < 0 ? gtopo_map_set_unknown(d->map, port, GTOPO_ATTRIBUTE_STATE, d->error)
+                            : gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, linked ? "active" : "down");
     return status;
 }
 
@@ -172,7 +176,7 @@ static int add_port(struct gtopo_discovery *d, size_t nic, uint32_t wanted, cons
         status = set_netdev(d, found.id, netdev);
     if (!status && rdma)
         status = gtopo_rdma_facts(d, found.id, rdma, rdma_port);
-    if (!status && netdev && !rdma && !has_link(d, netdev))
+    if (!status && netdev && !rdma && has_link(d, netdev) == 0)
         status = report_no_link(d, found.id, netdev);
     if (status)
         return status;

@@ -6,17 +6,13 @@
  * makes this program fail, or print, and not the one that the library is in.
  */
 #undef _FORTIFY_SOURCE /* it replaces functions that are defined here */
+#include "topo/host/below.h"
 #include "topo/host/filter.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <gputopo/error.h>
 
 /* PCI has 256 buses a domain. A tree that is much deeper is made up, to exhaust the stack of who walks it. */
@@ -26,11 +22,11 @@
 
 static int open_in_root(int root, const char *path, int flags)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
+    static int walks;
 
     if (root == AT_FDCWD)
-        how.resolve = 0;
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+        return (int)syscall(SYS_openat, root, path, flags | O_CLOEXEC, 0);
+    return gtopo_open_below(root, path, flags, &walks);
 }
 
 /*

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disks: one object for the namespaces of an NVMe controller, one for each disk of any other. */
 #include "topo/host/host.h"
+#include "lib/text.h"
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CLASS_NVME 0x0108
@@ -124,37 +126,77 @@ int gtopo_pci_has_storage(hwloc_obj_t device)
     return 0;
 }
 
+static int compare_disks(const void *a, const void *b)
+{
+    return strverscmp((*(const hwloc_obj_t *)a)->name, (*(const hwloc_obj_t *)b)->name);
+}
+
 int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port)
 {
-    int is_nvme = device->attr->pcidev.class_id == CLASS_NVME, found = 0, status = 0;
+    int is_nvme = device->attr->pcidev.class_id == CLASS_NVME, status = 0;
+    hwloc_obj_t *disks = NULL;
+    size_t count = 0, capacity = 0;
 
     for (hwloc_obj_t child = device->io_first_child; child && !status; child = child->next_sibling)
-        if (is_disk(child) && !(is_nvme && found)) {
-            status = add_pci_disk(d, parent, device, port, child);
-            found = 1;
+        if (is_disk(child)) {
+            if (gtopo_grow((void **)&disks, &capacity, count + 1, sizeof *disks))
+                status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+            else
+                disks[count++] = child;
         }
-    return status || found || !is_nvme ? status : add_pci_disk(d, parent, device, port, NULL);
+    if (count) /* hwloc has them in the order of a folder, which is none */
+        qsort(disks, count, sizeof *disks, compare_disks);
+    if (is_nvme && !status)
+        status = add_pci_disk(d, parent, device, port, count ? disks[0] : NULL);
+    for (size_t i = 0; i < count && !is_nvme && !status; i++)
+        status = add_pci_disk(d, parent, device, port, disks[i]);
+    free(disks);
+    return status;
+}
+
+/* ---- other disks ---- */
+
+static int is_other_disk(const struct gtopo_discovery *d, hwloc_obj_t object)
+{
+    static const char *const made_by_software[] = {"loop", "zram", "dm-", "md"};
+
+    if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE)
+        return 0;
+    for (size_t i = 0; i < sizeof made_by_software / sizeof *made_by_software; i++)
+        if (!strncmp(object->name, made_by_software[i], strlen(made_by_software[i])))
+            return 0;
+    return d->sysfs.fd < 0 || gtopo_sysfs_exists(&d->sysfs, "sys/class/block/%s/device", object->name);
+}
+
+static int add_other_disk(struct gtopo_discovery *d, hwloc_obj_t object)
+{
+    uint32_t id;
+    int status = gtopo_discovery_add(d, GTOPO_STORAGE, d->machine, 0, &id);
+
+    if (!status)
+        status = disk_facts(d, id, object->name, object);
+    if (!status)
+        status = gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
+    return status ? status : gtopo_discovery_link(d, GTOPO_LINK_PLATFORM, id, d->machine, 0);
 }
 
 int gtopo_discover_other_storage(struct gtopo_discovery *d)
 {
-    hwloc_obj_t object = NULL;
+    hwloc_obj_t object = NULL, *disks = NULL;
+    size_t count = 0, capacity = 0;
     int status = 0;
 
-    while (!status && (object = hwloc_get_next_osdev(d->topology, object))) {
-        uint32_t id;
-
-        if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE || !strncmp(object->name, "loop", 4) ||
-            !strncmp(object->name, "zram", 4) || !strncmp(object->name, "dm-", 3) || !strncmp(object->name, "md", 2) ||
-            (d->sysfs.fd >= 0 && !gtopo_sysfs_exists(&d->sysfs, "sys/class/block/%s/device", object->name)))
-            continue; /* made by software */
-        status = gtopo_discovery_add(d, GTOPO_STORAGE, d->machine, 0, &id);
-        if (!status)
-            status = disk_facts(d, id, object->name, object);
-        if (!status)
-            status = gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
-        if (!status)
-            status = gtopo_discovery_link(d, GTOPO_LINK_PLATFORM, id, d->machine, 0);
-    }
+    while (!status && (object = hwloc_get_next_osdev(d->topology, object)))
+        if (is_other_disk(d, object)) {
+            if (gtopo_grow((void **)&disks, &capacity, count + 1, sizeof *disks))
+                status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+            else
+                disks[count++] = object;
+        }
+    if (count)
+        qsort(disks, count, sizeof *disks, compare_disks);
+    for (size_t i = 0; i < count && !status; i++)
+        status = add_other_disk(d, disks[i]);
+    free(disks);
     return status;
 }

@@ -1,60 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/host/sysfs.h"
 #include "lib/text.h"
+#include "topo/host/below.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NAMES_MAX 65536
-#define ROOT_HINT "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them"
 
-static int open_in_root(int fd, const char *path, int flags)
+int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
+    int fd;
 
-    return (int)syscall(SYS_openat2, fd, path, &how, sizeof how);
-}
-
-/* Linux before 5.6 and some sandboxes have no openat2. The machine's own /sys may be read without; a record may not. */
-static int find_means(struct gtopo_sysfs *sysfs, const char *root, int is_record, struct gtopo_error *error)
-{
-    int fd = open_in_root(sysfs->fd, ".", O_PATH);
-
+    sysfs->walks = 0;
+    sysfs->fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    fd = sysfs->fd < 0 ? -1 : gtopo_open_below(sysfs->fd, ".", O_PATH, &sysfs->walks);
     if (fd >= 0) {
         close(fd);
         return 0;
     }
-    sysfs->is_trusted = !is_record;
-    if (!is_record)
-        return 0;
-    if (errno != ENOSYS && errno != EPERM)
-        return gtopo_fail(error, GTOPO_EIO, ROOT_HINT, "%s cannot be read: %s", root, strerror(errno));
-    return gtopo_fail(error, GTOPO_EMISSING,
-                      "replay it on Linux 5.6 or later, outside of sandboxes that forbid openat2",
-                      "this kernel cannot keep the links of %s inside of it: %s", root, strerror(errno));
-}
-
-int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *record, struct gtopo_error *error)
-{
-    const char *root = record ? record : "/";
-    int status;
-
-    sysfs->is_trusted = 0;
-    sysfs->fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (sysfs->fd < 0)
-        return gtopo_fail(error, GTOPO_EIO, ROOT_HINT, "%s cannot be read: %s", root, strerror(errno));
-    status = find_means(sysfs, root, record != NULL, error);
-    if (status)
-        gtopo_sysfs_close(sysfs);
-    return status;
+    gtopo_fail(error, GTOPO_EIO,
+               "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them",
+               "%s cannot be read: %s", root, strerror(errno));
+    gtopo_sysfs_close(sysfs);
+    return GTOPO_EIO;
 }
 
 void gtopo_sysfs_close(struct gtopo_sysfs *sysfs)
@@ -68,11 +43,11 @@ void gtopo_sysfs_close(struct gtopo_sysfs *sysfs)
 static int open_below(const struct gtopo_sysfs *sysfs, int flags, const char *format, va_list arguments)
 {
     char path[GTOPO_SYSFS_PATH];
-    int length = vsnprintf(path, sizeof path, format, arguments);
+    int length = vsnprintf(path, sizeof path, format, arguments), walks = sysfs->walks;
 
     if (sysfs->fd < 0 || length < 0 || (size_t)length >= sizeof path)
         return -1;
-    return sysfs->is_trusted ? openat(sysfs->fd, path, flags | O_CLOEXEC) : open_in_root(sysfs->fd, path, flags);
+    return gtopo_open_below(sysfs->fd, path, flags, &walks);
 }
 
 /* Cut at the first line's end, trim, and replace what is not clean text. */

@@ -16,11 +16,11 @@
 /* A root directory; fd is -1 when there is none, and everything below it is then absent. */
 struct gtopo_sysfs {
     int fd;
-    int is_trusted; /* links may lead anywhere */
+    int walks; /* the kernel does not keep links inside; we do */
 };
 
-/* Of a record, or of this machine when `record` is NULL. Errors: GTOPO_EIO, GTOPO_EMISSING. */
-int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *record, struct gtopo_error *error);
+/* Errors: GTOPO_EIO. */
+int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error);
 void gtopo_sysfs_close(struct gtopo_sysfs *sysfs);
 
 /* The first line of a file, trimmed, into text. 1 when there is something. */
