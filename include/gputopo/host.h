@@ -32,7 +32,8 @@ GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
  * unknown. Adds findings for what is visibly wrong (a port down, a tree that the machine hides). The map is left
  * unsealed. On failure the map may hold part of the host: free it.
  *
- * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EMISSING when hwloc cannot read the machine,
+ * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EMISSING when hwloc cannot read the machine
+ * or gputopo-replay, which reads records, is not installed, GTOPO_ESYSTEM when it cannot be started,
  * GTOPO_EUSAGE for a name that is taken, GTOPO_ENOMEM. Time: hwloc's, plus O(devices log devices).
  */
 GTOPO_API int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options,

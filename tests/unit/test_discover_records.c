@@ -209,9 +209,10 @@ static void xml_that_is_none_says_what_to_do(void **state)
     refuse(GTOPO_EFORMAT, NULL, file_with(m, ""), "is not hwloc's XML");
     refuse(GTOPO_EFORMAT, NULL, file_with(m, "{\"format\": \"gputopo-map\"}"), "is not hwloc's XML");
     refuse(GTOPO_EFORMAT, NULL, file_with(m, "<system version=\"1\"></system>"), "is not hwloc's XML");
-    refuse(GTOPO_EFORMAT, NULL, file_with(m, "<topology"), "hwloc cannot");
-    refuse(GTOPO_EFORMAT, NULL, file_with(m, "<topology version=\"2.0\"/>"), "hwloc cannot");
-    refuse(GTOPO_EFORMAT, NULL, file_with(m, DECLARATION "<topology version=\"2.0\">&x;</wrong>"), "hwloc cannot");
+    refuse(GTOPO_EFORMAT, NULL, file_with(m, "<topology"), "is cut");
+    refuse(GTOPO_EFORMAT, NULL, file_with(m, "<topology version=\"2.0\"></topology>"), "hwloc cannot");
+    refuse(GTOPO_EFORMAT, NULL, file_with(m, DECLARATION "<topology version=\"2.0\">&x;</wrong></topology>"),
+           "hwloc cannot");
     refuse(GTOPO_EIO, NULL, "/nonexistent.xml", "No such file");
     refuse(GTOPO_EIO, NULL, m->root, "directory");
     fake_free(m);
@@ -340,7 +341,9 @@ static void what_others_tell_hwloc_does_not_change_a_record(void **state)
     (void)state;
     setenv("HWLOC_SYNTHETIC", "node:7 core:1 pu:1", 1);
     setenv("HWLOC_XMLFILE", "/nonexistent", 1);
+    setenv("HWLOC_COMPONENTS", "synthetic,stop", 1);
     map = fake_discover(m);
+    unsetenv("HWLOC_COMPONENTS");
     unsetenv("HWLOC_SYNTHETIC");
     unsetenv("HWLOC_XMLFILE");
     assert_true(is_there(map, "numa1") && !is_there(map, "numa2"));

@@ -5,7 +5,6 @@
 #include "lib/library_file.h"
 #include "lib/text.h"
 #include "topo/host/filter.h"
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #define XML_LIMIT_B ((size_t)256 << 20)
+#define XML_TAIL_B 4096
 #define REPLAY_DEADLINE_S 30
 
 extern char **environ;
@@ -175,6 +175,11 @@ static int check_xml(const char *name, const char *xml, size_t size, struct gtop
                           "export it with `lstopo --export-xml-flags v2`, or use a gputopo built with hwloc 3",
                           "%s is hwloc XML of version %.3s; hwloc %s, which gputopo runs with, reads version 2", name,
                           version + 9, HWLOC_VERSION);
+    /* One of hwloc's two readers takes what is cut for the whole. */
+    if (!memmem(xml + (size > XML_TAIL_B ? size - XML_TAIL_B : 0), size > XML_TAIL_B ? XML_TAIL_B : size, "</topology>",
+                11))
+        return gtopo_fail(error, GTOPO_EFORMAT, "write it again with `lstopo --of xml FILE`",
+                          "%s is cut: it has no </topology> at its end", name);
     return 0;
 }
 
@@ -224,22 +229,9 @@ static int read_xml(const char *path, char **xml, size_t *size, struct gtopo_err
 
 /* ---- hwloc in this process ---- */
 
-/*
- * hwloc's plugin for PCI is unloaded with the last tree, and with it libpciaccess, which then loses the names of PCI
- * devices that it has read: 0.7 MB each time. Where it is loaded, it stays.
- */
-static void keep_pci_names(void)
-{
-    void *library = dlopen("libpciaccess.so.0", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-
-    if (library)
-        dlclose(library);
-}
-
 /* The machine that we run on, or what the program beside us has read. */
 static int load(hwloc_topology_t topology, const char *name, const char *xml, size_t size, struct gtopo_error *error)
 {
-    keep_pci_names();
     set_components(topology);
     if (gtopo_topology_filter(topology))
         return gtopo_fail(error, GTOPO_EINTERNAL, NULL, "hwloc refuses what is asked of it");

@@ -79,19 +79,14 @@ GTOPO_API ssize_t readlinkat(int root, const char *path, char *target, size_t si
 
 /* ---- the program ---- */
 
-/* What the user has set for other programs' hwloc must not change what a record says. */
-static void forget_hwloc_settings(void)
+/* hwloc would take another machine from these than it is asked for. What corrects a machine (localities) may stay. */
+static void forget_other_sources(void)
 {
-    size_t i = 0;
+    static const char *const names[] = {"HWLOC_COMPONENTS", "HWLOC_FSROOT", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC",
+                                        "HWLOC_CPUID_PATH"};
 
-    while (environ[i]) {
-        char name[256];
-        size_t length = strcspn(environ[i], "=");
-
-        snprintf(name, sizeof name, "%.*s", (int)length, environ[i]);
-        if (strncmp(name, "HWLOC_", 6) || length >= sizeof name || unsetenv(name))
-            i++;
-    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
 }
 
 static int prepare(const char *root)
@@ -99,7 +94,7 @@ static int prepare(const char *root)
     static const struct rlimit no_core = {0, 0};
 
     setrlimit(RLIMIT_CORE, &no_core); /* hwloc asserts what a record should be */
-    forget_hwloc_settings();
+    forget_other_sources();
     if (setenv("HWLOC_HIDE_ERRORS", "2", 1) || setenv("HWLOC_THISSYSTEM", "0", 1))
         return -1;
     return root && (setenv("HWLOC_FSROOT", root, 1) || setenv("HWLOC_COMPONENTS", "linux,stop", 1)) ? -1 : 0;
