@@ -17,7 +17,6 @@ struct campaign {
     const struct gtopo_campaign_options *options;
     struct gtopo_plan plan;
     struct gtopo_crew crew;
-    uint64_t end_ns; /* of the whole campaign; UINT64_MAX for none */
     char fallback[600];
     size_t done, measured;
     struct gtopo_error missing; /* why a probe could not even be tried, or code 0 */
@@ -172,12 +171,12 @@ static int add_measurement(struct campaign *c, const struct gtopo_plan_probe *pr
 /* Is this the failure of an agent's or a probe's, which costs only that probe? */
 static int costs_only_probe(int status)
 {
-    return status != GTOPO_ENOMEM && status != GTOPO_ECANCELLED && status != GTOPO_EVERSION;
+    return status != GTOPO_ENOMEM && status != GTOPO_ECANCELLED;
 }
 
 static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
 {
-    struct gtopo_exchange exchange = {NULL, NULL, c->options->cancel, c->end_ns};
+    struct gtopo_exchange exchange = {NULL, NULL, c->options->cancel, c->crew.end_ns};
     struct gtopo_agent_process *agents[2];
     const struct gtopo_plan_end *ends[2] = {&probe->from, &probe->to};
     struct gtopo_probe_spec specs[2];
@@ -230,7 +229,7 @@ static int is_over(const struct campaign *c, struct gtopo_error *error)
 {
     if (gtopo_cancel_tripped(c->options->cancel))
         return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled after %zu of %zu probes", c->done, c->plan.count);
-    if (gtopo_clock_ns() >= c->end_ns)
+    if (gtopo_clock_ns() >= c->crew.end_ns)
         return gtopo_fail(error, GTOPO_ECANCELLED, "allow more time", "the time was over after %zu of %zu probes",
                           c->done, c->plan.count);
     return 0;
@@ -277,6 +276,25 @@ static int run_plan(struct campaign *c, struct gtopo_error *error)
     return status;
 }
 
+/* Hosts that were to be measured together, and between which there is nothing to measure, are not silently apart. */
+static int report_apart(struct campaign *c, struct gtopo_error *error)
+{
+    struct gtopo_finding finding = {
+        .rule = "hosts-apart",
+        .severity = GTOPO_WARNING,
+        .object = GTOPO_NONE,
+        .text = "nothing is measured between the hosts: no two of them have an RDMA port with a link in the same place",
+        .next_step = "look at the ports of each with `gtopo-bench show`, and load their RDMA driver",
+    };
+
+    for (size_t i = 0; i < c->plan.count; i++)
+        if (c->plan.probes[i].from.host != c->plan.probes[i].to.host)
+            return 0;
+    if (gtopo_map_host_count(c->map) < 2 || c->options->only != GTOPO_NONE)
+        return 0;
+    return gtopo_map_add_finding(c->map, &finding, error);
+}
+
 /* Without any agent nothing can be measured at all, which is not the failure of a probe. */
 static int try_agent(struct campaign *c, struct gtopo_error *error)
 {
@@ -288,7 +306,7 @@ static int try_agent(struct campaign *c, struct gtopo_error *error)
 
 int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_error *error)
 {
-    struct campaign c = {.map = map, .options = options, .end_ns = UINT64_MAX};
+    struct campaign c = {.map = map, .options = options};
     int status = check_options(map, options, error), sealed;
 
     if (!status)
@@ -298,18 +316,13 @@ int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_option
     if (!status)
         status = gtopo_plan_make(map, options, &c.plan, error);
     if (!status) {
-        if (options->total_deadline_s > 0)
-            c.end_ns = gtopo_clock_ns() + (uint64_t)(options->total_deadline_s * 1e9);
         tell(&c, GTOPO_EVENT_PLANNED, NULL, GTOPO_NONE);
-        status = options->launch ? 0 : try_agent(&c, error);
+        status = options->launch ? report_apart(&c, error) : try_agent(&c, error);
     }
     if (!status)
         status = run_plan(&c, error);
-    if (!status && !c.measured && c.missing.code) {
-        status = c.missing.code;
-        if (error)
-            *error = c.missing;
-    }
+    if (!status && !c.measured && c.missing.code)
+        status = gtopo_fail(error, c.missing.code, c.missing.hint, "nothing could be measured");
     gtopo_crew_dismiss(&c.crew, AGENT_GRACE_NS);
     gtopo_crew_clear(&c.crew);
     gtopo_plan_clear(&c.plan);

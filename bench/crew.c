@@ -10,6 +10,8 @@ int gtopo_crew_init(struct gtopo_crew *crew, const struct gtopo_campaign_options
 {
     crew->options = options;
     crew->host_count = host_count;
+    crew->end_ns =
+        options->total_deadline_s > 0 ? gtopo_clock_ns() + (uint64_t)(options->total_deadline_s * 1e9) : UINT64_MAX;
     crew->members = calloc(2 * host_count + 1, sizeof *crew->members);
     return crew->members ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
 }
@@ -19,7 +21,7 @@ static int start_local(struct gtopo_crew *crew, struct gtopo_crew_member *member
     const char *program = crew->options->agent_program ? crew->options->agent_program : GTOPO_BINDIR "/gtopo-bench";
     char *const argv[] = {(char *)program, "agent", NULL};
 
-    return gtopo_agent_start(&member->agent, argv, member->name, crew->options->cancel, error);
+    return gtopo_agent_start(&member->agent, argv, member->name, crew->end_ns, crew->options->cancel, error);
 }
 
 static int start_launched(struct gtopo_crew *crew, struct gtopo_crew_member *member, const char *host,
@@ -29,7 +31,7 @@ static int start_launched(struct gtopo_crew *crew, struct gtopo_crew_member *mem
     int status = gtopo_launch_command(crew->options->launch, host, &argv[2], error);
 
     if (!status)
-        status = gtopo_agent_start(&member->agent, argv, member->name, crew->options->cancel, error);
+        status = gtopo_agent_start(&member->agent, argv, member->name, crew->end_ns, crew->options->cancel, error);
     free(argv[2]);
     return status;
 }
@@ -41,7 +43,7 @@ int gtopo_crew_member(struct gtopo_crew *crew, uint32_t host, const char *host_n
     int status = 0;
 
     if (!member->agent.pid) {
-        snprintf(member->name, sizeof member->name, "%.255s, %s", host_name, which ? "the responder" : "the initiator");
+        snprintf(member->name, sizeof member->name, "%.255s", host_name);
         status =
             crew->options->launch ? start_launched(crew, member, host_name, error) : start_local(crew, member, error);
     }

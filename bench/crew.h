@@ -10,9 +10,10 @@ struct gtopo_crew {
     const struct gtopo_campaign_options *options;
     struct gtopo_crew_member {
         struct gtopo_agent_process agent;
-        char name[320]; /* for messages: "node3, the initiator" */
+        char name[256]; /* of the host, for messages */
     } * members;        /* of host h: 2h and 2h + 1 */
     size_t host_count;
+    uint64_t end_ns; /* of all work, from options->total_deadline_s; UINT64_MAX for none */
 };
 
 /* Errors: GTOPO_ENOMEM. */

@@ -190,5 +190,7 @@ int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo
     json_decref(addresses[1]);
     status = stop(&s, status, &outcome->verified);
     *agents_usable = !s.broken && !s.cancelled;
+    if (status && s.cancelled)
+        status = gtopo_fail(s.error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");
     return status;
 }

@@ -8,6 +8,15 @@
 #define DISCOVER_DEADLINE_NS UINT64_C(60000000000)
 #define AGENT_GRACE_NS UINT64_C(300000000)
 
+/* A host tells of itself only: of one host, under the name that it was asked by, and nothing measured. */
+static int check_host(const struct gtopo_map *host, const char *name, struct gtopo_error *error)
+{
+    if (gtopo_map_host_count(host) == 1 && !strcmp(gtopo_map_host_name(host, 0), name) &&
+        !gtopo_map_switch_count(host) && !gtopo_map_measurement_count(host))
+        return 0;
+    return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "%s answered with a map of something else", name);
+}
+
 /* The agent's answer becomes the host in our map. */
 static int take_map(struct gtopo_map *map, const json_t *message, const char *peer, struct gtopo_error *error)
 {
@@ -23,6 +32,8 @@ static int take_map(struct gtopo_map *map, const json_t *message, const char *pe
     status = gtopo_map_read(text, strlen(text), peer, &host, error);
     free(text);
     if (!status)
+        status = check_host(host, peer, error);
+    if (!status)
         status = gtopo_map_add_hosts_of(map, host, error);
     gtopo_map_free(host);
     return status;
@@ -36,6 +47,8 @@ static int gather_host(struct gtopo_map *map, struct gtopo_crew *crew, uint32_t 
     json_t *message = NULL;
     int status = gtopo_crew_member(crew, index, name, 0, &agent, error);
 
+    if (deadline_ns > crew->end_ns)
+        deadline_ns = crew->end_ns;
     if (!status)
         status = gtopo_message_send(&agent->stream, json_pack("{ss, ss}", "type", "discover", "name", name),
                                     deadline_ns, error);
@@ -62,6 +75,15 @@ static int report_missing(struct gtopo_map *map, const struct gtopo_campaign_opt
     return gtopo_map_add_finding(map, &finding, error);
 }
 
+static int check_names(const char *const *names, size_t count, struct gtopo_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(names[i], names[j]))
+                return gtopo_fail(error, GTOPO_EUSAGE, NULL, "host %.255s is named twice", names[i]);
+    return 0;
+}
+
 int gtopo_campaign_gather(struct gtopo_map *map, const char *const *names, size_t count,
                           const struct gtopo_campaign_options *options, struct gtopo_error *error)
 {
@@ -73,7 +95,14 @@ int gtopo_campaign_gather(struct gtopo_map *map, const char *const *names, size_
     if (options->size != sizeof *options || !options->launch || !count)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "gathering needs initialised options, a launch command and hosts");
     status = gtopo_crew_init(&crew, options, count, error);
+    if (!status)
+        status = check_names(names, count, error);
     for (size_t i = 0; !status && i < count; i++) {
+        if (gtopo_clock_ns() >= crew.end_ns) {
+            status = gtopo_fail(error, GTOPO_ECANCELLED, "allow more time", "the time was over after %zu of %zu hosts",
+                                i, count);
+            break;
+        }
         status = gather_host(map, &crew, (uint32_t)i, names[i], &cause);
         found += !status;
         if (status == GTOPO_ENOMEM || status == GTOPO_ECANCELLED || status == GTOPO_EUSAGE)
@@ -84,6 +113,6 @@ int gtopo_campaign_gather(struct gtopo_map *map, const char *const *names, size_
     gtopo_crew_dismiss(&crew, AGENT_GRACE_NS);
     gtopo_crew_clear(&crew);
     if (!status && !found)
-        status = gtopo_fail(error, GTOPO_EPEER, cause.hint, "%s", cause.message);
+        status = gtopo_fail(error, GTOPO_EPEER, NULL, "none of the %zu hosts could be discovered", count);
     return status;
 }

@@ -83,9 +83,33 @@ int gtopo_launch_command(const char *launch, const char *host, char **command, s
     return 0;
 }
 
-int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name,
+/* The command ended without an agent having answered: say which, and how it ended if it does so soon. */
+static int fail_ended(struct gtopo_agent_process *agent, char *const *argv, const char *name, struct gtopo_error *error)
+{
+    const struct timespec nap = {0, 10000000};
+    const char *command = argv[1] && argv[2] ? argv[2] : argv[0]; /* behind sh -c */
+    int ended = 0, wait_status;
+
+    for (int i = 0; i < 50 && !ended; i++) {
+        ended = waitpid(agent->pid, &wait_status, WNOHANG) > 0;
+        if (!ended)
+            nanosleep(&nap, NULL);
+    }
+    if (!ended)
+        return gtopo_fail(error, GTOPO_EPEER, "does the command pass the agent's input and output on?",
+                          "%s cannot be reached: `%.200s` closed its output", name, command);
+    close(agent->stream.input_fd);
+    agent->pid = 0; /* it has been waited for */
+    return gtopo_fail(error, GTOPO_EPEER, "try the command by hand: it has to start gtopo-bench agent on that host",
+                      "%s cannot be reached: `%.200s` ended with %s %d", name, command,
+                      WIFEXITED(wait_status) ? "status" : "signal",
+                      WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status));
+}
+
+int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name, uint64_t end_ns,
                       const struct gtopo_cancel *cancel, struct gtopo_error *error)
 {
+    uint64_t hello_ns = gtopo_clock_ns() + HELLO_DEADLINE_NS;
     int pair[2], failure, status;
 
     memset(agent, 0, sizeof *agent);
@@ -104,7 +128,9 @@ int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, cons
     agent->stream = (struct gtopo_stream){pair[0], pair[0], name};
     status = gtopo_stream_prepare_fd(pair[0], error);
     if (!status)
-        status = gtopo_hello(&agent->stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, cancel, error);
+        status = gtopo_hello(&agent->stream, hello_ns < end_ns ? hello_ns : end_ns, cancel, error);
+    if (status == GTOPO_EPEER)
+        status = fail_ended(agent, argv, name, error);
     if (status)
         gtopo_agent_end(agent, 0);
     return status;
@@ -127,10 +153,12 @@ void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns)
     if (!agent->pid)
         return;
     gtopo_agent_say_bye(agent);
+    /* Whatever a launch command has left behind goes with it. */
     while (waitpid(agent->pid, NULL, WNOHANG) == 0) {
         if (gtopo_clock_ns() >= deadline_ns)
             kill(-agent->pid, SIGKILL);
         nanosleep(&nap, NULL);
     }
+    kill(-agent->pid, SIGKILL);
     memset(agent, 0, sizeof *agent);
 }

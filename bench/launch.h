@@ -13,10 +13,10 @@ struct gtopo_agent_process {
 
 /*
  * Start a command (argv, closed by NULL) with a socket as its standard input and output, in a process group of its own
- * (a terminal's Ctrl-C is for the coordinator to hear), and greet the agent at the other end. `name` is kept.
- * Errors: GTOPO_EMISSING, GTOPO_ESYSTEM, and gtopo_hello()'s.
+ * (a terminal's Ctrl-C is for the coordinator to hear), and greet the agent at the other end, until end_ns at the
+ * latest. `name` is kept. Errors: GTOPO_EMISSING, GTOPO_ESYSTEM, and gtopo_hello()'s.
  */
-int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name,
+int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name, uint64_t end_ns,
                       const struct gtopo_cancel *cancel, struct gtopo_error *error);
 
 /* The command line for a host: {host} replaced in a template. *command is the caller's to free. A host's name may

@@ -261,7 +261,7 @@ static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_ca
         return gtopo_fail(error, GTOPO_ELINKDOWN, "check the cable and `ip link set DEVICE up`, then try again",
                           "%.300s has no link: it cannot be measured", address);
     return gtopo_fail(error, GTOPO_EMISSING, "name an RDMA port, its NIC, or a numa object",
-                      "there is nothing to measure on %.300s", address);
+                      "%.300s is no RDMA port and no memory: there is nothing to measure on it", address);
 }
 
 /* The hosts without a usable RDMA port, through libfabric. */

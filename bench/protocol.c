@@ -243,6 +243,23 @@ json_t *gtopo_failure_json(const struct gtopo_error *error)
                      error->hint);
 }
 
+/* Of what failed on the other side, only what says something of the probe keeps its code: their memory is not ours. */
+static int code_here(json_int_t theirs)
+{
+    switch (theirs) {
+    case GTOPO_EMISSING:
+    case GTOPO_ESYSTEM:
+    case GTOPO_EDEVICE:
+    case GTOPO_ELINKDOWN:
+    case GTOPO_EPROTOCOL:
+    case GTOPO_ETIMEOUT:
+    case GTOPO_EDATA:
+        return (int)theirs;
+    default:
+        return GTOPO_EPEER;
+    }
+}
+
 int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_error *error)
 {
     const json_t *code = json_object_get(message, "code");
@@ -252,7 +269,7 @@ int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_err
         return GTOPO_EPROTOCOL;
     if (!json_is_integer(code) || json_integer_value(code) > GTOPO_EUSAGE || json_integer_value(code) < GTOPO_EINTERNAL)
         return bad_member(message, "code", "a status", error);
-    return gtopo_fail(error, (int)json_integer_value(code), hint, "%s: %s", peer, text);
+    return gtopo_fail(error, code_here(json_integer_value(code)), hint, "%s: %s", peer, text);
 }
 
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,

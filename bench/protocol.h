@@ -63,7 +63,8 @@ int gtopo_message_bytes(const json_t *message, const char *key, void *data, size
 /* The text for gtopo_message_bytes(): a JSON string, or NULL. */
 json_t *gtopo_bytes_json(const void *data, size_t size);
 
-/* A failure as a message, and back: the sender's code, message and hint. */
+/* A failure as a message, and back: the sender's message and hint, and its code where that says something of the probe,
+ * else GTOPO_EPEER. */
 json_t *gtopo_failure_json(const struct gtopo_error *error);
 int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_error *error);
 

@@ -5,8 +5,10 @@ _gtopo_bench() {
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
+  elif [ "$command" = help ]; then
+    words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
   elif [ "$before" = --transport ]; then
-    words='verbs ofi'
+    words='verbs ofi ofi:shm ofi:tcp'
   elif [[ $word == -* ]]; then
     words=$(gtopo-bench "$command" --help 2> /dev/null | grep -oE '^ +(-.,)? +--[a-z-]+' | grep -oE -e '--[a-z-]+')
   else

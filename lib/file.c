@@ -31,13 +31,16 @@ static FILE *open_stream(const char *path, int flags, mode_t mode)
 static FILE *open_temporary(const char *path, mode_t mode, char **name)
 {
     FILE *file = NULL;
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0; /* the file's own name may be as long as names can be */
 
     *name = NULL;
     for (int attempt = 0; !file && attempt < 16; attempt++) {
         unsigned random;
 
         free(*name);
-        if (getrandom(&random, sizeof random, 0) != sizeof random || asprintf(name, "%s.%08x.tmp", path, random) < 0) {
+        if (getrandom(&random, sizeof random, 0) != sizeof random ||
+            asprintf(name, "%.*s.gputopo-%08x.tmp", folder, path, random) < 0) {
             *name = NULL;
             return NULL;
         }
@@ -118,10 +121,13 @@ int gtopo_file_write(const char *path, gtopo_file_producer *produce, const void 
     FILE *file;
     int status;
 
-    if (!stat(path, &target) && !S_ISREG(target.st_mode)) {
-        file = open_stream(path, 0, 0666);
-        return file ? fill(file, path, produce, context, error) : fail_write(path, errno, error);
-    }
+    if (!stat(path, &target)) {
+        if (!S_ISREG(target.st_mode)) {
+            file = open_stream(path, 0, 0666);
+            return file ? fill(file, path, produce, context, error) : fail_write(path, errno, error);
+        }
+    } else if (errno != ENOENT)
+        return fail_write(path, errno, error);
     real = target_of(path, 0); /* a symbolic link stays one */
     if (!real)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory while writing %s", path);
@@ -135,7 +141,7 @@ int gtopo_file_read(const char *path, size_t limit_B, char **data, size_t *size,
     const char *hint = "check the path and its permissions";
     FILE *file = fopen(path, "re");
     char *bytes = NULL;
-    size_t used = 0, room = 0;
+    size_t used = 0, room = 0, got;
     int status = 0;
 
     if (!file)
@@ -150,8 +156,11 @@ int gtopo_file_read(const char *path, size_t limit_B, char **data, size_t *size,
             }
             bytes = grown;
         }
-        used += fread(bytes + used, 1, room - used - 1, file);
-        if (ferror(file))
+        got = fread(bytes + used, 1, room - used - 1, file);
+        used += got;
+        if (memchr(bytes + used - got, 0, got)) /* found out before an endless device has filled the memory */
+            status = gtopo_fail(error, GTOPO_EFORMAT, NULL, "%s is no text: it holds zero bytes", path);
+        else if (ferror(file))
             status = gtopo_fail(error, GTOPO_EIO, hint, "%s cannot be read: %s", path, strerror(errno));
         else if (used > limit_B)
             status = gtopo_fail(error, GTOPO_EIO, NULL, "%s is larger than the %zu bytes that are read", path, limit_B);

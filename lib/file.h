@@ -16,8 +16,8 @@ typedef int gtopo_file_producer(const void *context, FILE *file, struct gtopo_er
  */
 int gtopo_file_write(const char *path, gtopo_file_producer *produce, const void *context, struct gtopo_error *error);
 
-/* Read a whole file of at most `limit_B` bytes, and a zero behind them; *data is the caller's to free. Errors:
- * GTOPO_EIO, GTOPO_ENOMEM. */
+/* Read a whole text file of at most `limit_B` bytes, and a zero behind them; *data is the caller's to free. Errors:
+ * GTOPO_EIO, GTOPO_EFORMAT for zero bytes in it, GTOPO_ENOMEM. */
 int gtopo_file_read(const char *path, size_t limit_B, char **data, size_t *size, struct gtopo_error *error);
 
 #endif

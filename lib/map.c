@@ -95,6 +95,8 @@ static int take_name(struct gtopo_map *map, const char *name, uint32_t *text, st
 {
     const char *rule = "names hold no \"/\", \":\", \"@\" or control characters and at most 255 bytes of UTF-8";
 
+    if (!name)
+        return gtopo_fail(error, GTOPO_EUSAGE, rule, "a host or switch needs a name");
     if (!*name || strlen(name) > 255 || strpbrk(name, "/:@") || !gtopo_text_is_clean(name))
         return gtopo_fail(error, GTOPO_EUSAGE, rule, "\"%.300s\" cannot be the name of a host or switch",
                           gtopo_text_is_clean(name) ? name : "(not text)");

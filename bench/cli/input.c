@@ -10,8 +10,8 @@
 static int load_stdin(struct gtopo_map **map, struct gtopo_error *error)
 {
     char *data = NULL;
-    size_t used = 0, room = 0;
-    int status;
+    size_t used = 0, room = 0, got;
+    int status, is_text;
 
     do {
         if (used == room) {
@@ -19,13 +19,17 @@ static int load_stdin(struct gtopo_map **map, struct gtopo_error *error)
 
             if (!grown) {
                 free(data);
-                return gtopo_fail(error, GTOPO_ENOMEM, NULL, "standard input is too large");
+                return gtopo_fail(error, GTOPO_EFORMAT, NULL, "standard input is too large for a map");
             }
             data = grown;
         }
-        used += fread(data + used, 1, room - used, stdin);
-    } while (!feof(stdin) && !ferror(stdin));
-    if (ferror(stdin))
+        got = fread(data + used, 1, room - used, stdin);
+        is_text = !memchr(data + used, 0, got);
+        used += got;
+    } while (is_text && !feof(stdin) && !ferror(stdin));
+    if (!is_text)
+        status = gtopo_fail(error, GTOPO_EFORMAT, NULL, "standard input is no text: it holds zero bytes");
+    else if (ferror(stdin))
         status = gtopo_fail(error, GTOPO_EIO, NULL, "standard input cannot be read: %s", strerror(errno));
     else
         status = gtopo_map_read(data, used, "standard input", map, error);

@@ -21,8 +21,8 @@ static void print_help(void)
     puts("  help     show this, or the help of a command\n"
          "\n"
          "`gtopo-bench COMMAND --help` tells more, gtopo-bench(1) all.\n"
-         "Exit status: 0 good, 1 something was found, 2 usage or bad input, 3 hardware or software is\n"
-         "missing, 4 a peer or a measurement failed, 5 internal error.");
+         "Exit status: 0 good, 1 something was found that is likely to cost performance, 2 usage or bad\n"
+         "input, 3 hardware or software is missing, 4 a peer or a measurement failed, 5 internal error.");
 }
 
 static void print_command_help(const struct cli_command *command)
@@ -143,8 +143,9 @@ const struct cli_command cli_version = {"version", "", "Print the version", NULL
 static int run_help(int argc, char **argv)
 {
     const struct cli_command *command = argc > 1 ? find_command(argv[1]) : NULL;
+    int of_itself = argc > 1 && (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
 
-    if (argc > 1 && !command) {
+    if (argc > 1 && !command && !of_itself) {
         fprintf(stderr, "gtopo-bench: there is no command \"%s\"\nTry `gtopo-bench help`.\n", argv[1]);
         return CLI_USAGE;
     }
@@ -160,7 +161,8 @@ int main(int argc, char **argv)
     const struct cli_command *command;
 
     setlocale(LC_CTYPE, "");
-    signal(SIGPIPE, SIG_IGN);            /* a closed pipe is a failed write */
+    signal(SIGPIPE, SIG_IGN);            /* a closed pipe is a failed write, */
+    signal(SIGXFSZ, SIG_IGN);            /* as is a file that may not grow */
     setenv("HWLOC_HIDE_ERRORS", "2", 0); /* what hwloc stumbles over does not belong on our screen */
     if (argc < 2) {
         print_help();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gtopo-bench run: discover this host, measure its links, write the map, show the results. */
 #include "cli.h"
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <string.h>
@@ -108,10 +109,35 @@ static int parse_hosts(struct settings *s, char *list)
     return s->host_count > 0;
 }
 
+/* What the values of options may be, for people who gave another. */
+static int refuse_value(const struct cli_command *command, int letter, const char *value)
+{
+    static const struct {
+        int letter;
+        const char *allowed;
+    } ranges[] = {
+        {HOSTS, "names with commas between them"},
+        {SECONDS, "seconds, from 0.001 to 86400"},
+        {PRECISION, "a share of the median, from 0 to 1"},
+        {SIZE, "bytes, from 1 to 1G, with k, M or G"},
+        {LATENCY_SIZE, "bytes, from 1 to 1G, with k, M or G"},
+        {TIMEOUT, "seconds, from 0.001 to 86400"},
+        {DEADLINE, "seconds, from 0.001"},
+    };
+    const struct cli_option *option = command->options;
+    size_t i = 0;
+
+    while (option->letter != letter)
+        option++;
+    while (ranges[i].letter != letter)
+        i++;
+    return cli_usage(command, "--%s takes %s, not \"%s\"", option->name, ranges[i].allowed, value);
+}
+
 static int parse(const struct cli_command *command, int argc, char **argv, struct settings *s)
 {
     struct gtopo_campaign_options *c = &s->campaign;
-    int letter, ok = 1;
+    int letter = 0, ok = 1;
     double number;
 
     while (ok && (letter = cli_next_option(command, argc, argv)) != -1)
@@ -155,7 +181,7 @@ static int parse(const struct cli_command *command, int argc, char **argv, struc
             return CLI_USAGE;
         }
     if (!ok)
-        return cli_usage(command, "\"%s\" is not in the range of its option", optarg);
+        return refuse_value(command, letter, optarg);
     if (c->launch && !s->host_count)
         return cli_usage(command, "--launch needs --hosts");
     if (s->host_count && !c->launch)
@@ -173,7 +199,8 @@ static int check_output(const char *path, struct gtopo_error *error)
         return 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
     if (access(folder, W_OK) || (!access(path, F_OK) && access(path, W_OK)))
-        return gtopo_fail(error, GTOPO_EIO, "name another file with --output", "%s cannot be written", path);
+        return gtopo_fail(error, GTOPO_EIO, "name another file with --output", "\"%s\" cannot be written: %s", path,
+                          strerror(errno));
     return 0;
 }
 
@@ -262,7 +289,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         status = catch_signals(&s, &error);
     if (!status)
         status = discover(&s, &map, &error);
-    if (status)
+    if ((status == GTOPO_EPEER || status == GTOPO_ECANCELLED) && map &&
+        !gtopo_map_seal(map, NULL)) /* what was found is kept */
+        status = finish(map, &s, &screen, status, &error);
+    else if (status)
         status = cli_fail(&error);
     else {
         status = measure(map, &s, &screen, &error);

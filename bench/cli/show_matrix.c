@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How near every device is to every other, in the form of `nvidia-smi topo -m`; then what was measured between ends. */
+/* How near every device is to every other, in the form of `nvidia-smi topo -m`. */
 #include "cli.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -135,8 +135,6 @@ int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *
         if (!status)
             put_legend(&m);
     }
-    if (!status)
-        cli_show_measurements(out, map);
     free(m.devices);
     return status;
 }

@@ -231,8 +231,12 @@ void cli_show_measurements(FILE *out, const struct gtopo_map *map)
             fprintf(out, "    %s%s\n", m.method, m.verified ? "; data verified" : "; data NOT verified");
         if (m.fallback)
             fprintf(out, "    fell back: %s\n", m.fallback);
-        if (m.stopped_by && strcmp(m.stopped_by, "precision"))
-            fprintf(out, "    stopped by %s before the asked precision\n", m.stopped_by);
+        if (m.stopped_by && !strcmp(m.stopped_by, "deadline"))
+            fprintf(out, "    the time for a probe was over before the interval was as narrow as asked\n");
+        else if (m.stopped_by && strcmp(m.stopped_by, "precision"))
+            fprintf(out, "    stopped early: %s\n", m.stopped_by);
+        if (m.warmup_samples)
+            fprintf(out, "    %llu samples of warm-up were left out\n", (unsigned long long)m.warmup_samples);
     }
 }
 

@@ -47,11 +47,13 @@ static int load(const struct entry *entry, gtopo_module_transport_function **fun
         return 0;
     }
     if (!entry->symbol)
-        return gtopo_fail(error, GTOPO_EMISSING, "configure it again where the library's headers are",
-                          "transport %s was left out when gputopo was built; it needs %s", entry->name, entry->needs);
+        return gtopo_fail(error, GTOPO_EMISSING,
+                          "install its development package (Debian: libibverbs-dev, libfabric-dev) and configure again",
+                          "transport %s was left out when gputopo was built", entry->name);
     status = gtopo_module_load(entry->name, entry->symbol, &address, error);
     if (status == GTOPO_EMISSING && error)
-        snprintf(error->hint, sizeof error->hint, "transport %s needs %s", entry->name, entry->needs);
+        snprintf(error->hint, sizeof error->hint, "install gputopo again if its own file is missing, else %s",
+                 entry->needs);
     memcpy(function, &address, sizeof *function); /* C has no cast from an object's address to a function's */
     return status;
 }

@@ -82,7 +82,7 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_OS_INDEX, /**< number */
     GTOPO_ATTRIBUTE_CORES,    /**< number */
     GTOPO_ATTRIBUTE_CPUS,     /**< text: list of logical processors, "0-15,32-47" */
-    GTOPO_ATTRIBUTE_MEMORY_B, /**< number, bytes */
+    GTOPO_ATTRIBUTE_MEMORY_B, /**< number, identity, bytes: the kernel's count differs a little on equal machines */
     /* nic, port */
     GTOPO_ATTRIBUTE_NETDEV,      /**< text, identity */
     GTOPO_ATTRIBUTE_MAC,         /**< text, identity, "52:54:00:00:00:01" */

@@ -91,6 +91,17 @@ run "$bench" run -o "$map" --hosts 'a;reboot' --launch "exec $bench agent {host}
 check "a host's name is no shell command" stderr_has 'cannot be the name of a host'
 check "exit status 2 for it" status_is 2
 
+agent=$(dirname "$0")/fake-agent
+run "$bench" run -o "$map" --hosts bad,good --launch "[ {host} = bad ] && exec $agent fail {host}; exec $bench agent" --transport ofi:shm --seconds 0.2
+check "a host that is out of memory costs itself only" map_says '[.hosts[].name] == ["good"] and (.measurements | length == 2)'
+run "$bench" run -o "$map" --hosts bad,good --launch "[ {host} = bad ] && exec $agent other {host}; exec $bench agent" --transport ofi:shm --seconds 0.2
+check "a host that tells of another is found missing" map_says '[.hosts[].name] == ["good"] and ([.findings[] | select(.rule == "host-missing")] | length == 1)'
+check "a host named twice exits 2" bash -c "'$bench' run -o '$map' --hosts a,a 2>&1 | grep -q 'named twice'"
+before=$SECONDS
+run "$bench" run -o "$map" --hosts a,b --deadline 1 --launch "sleep 4321"
+check "--deadline holds for silent hosts" [ $((SECONDS - before)) -le 4 ]
+check "what hosts were started with is gone" bash -c '! pgrep -f "[s]leep 4321"'
+
 # ---- nonsense ----
 
 refuses() { # STATUS WORDS ARGUMENT...
@@ -102,10 +113,18 @@ refuses() { # STATUS WORDS ARGUMENT...
 }
 check "an unknown address exits 2" refuses 2 'has no "gpu9"' run -o "$work/no.json" --only gpu9
 check "an unknown transport exits 2" refuses 2 'no transport "carrier-pigeon"' run -o "$work/no.json" --transport carrier-pigeon
-check "a number out of range exits 2" refuses 2 'not in the range' run -o "$work/no.json" --seconds -1
-check "a number that is none exits 2" refuses 2 'not in the range' run -o "$work/no.json" --size 64q
+check "a number out of range exits 2" refuses 2 'seconds takes seconds, from' run -o "$work/no.json" --seconds -1
+check "a number that is none exits 2" refuses 2 'size takes bytes, from' run -o "$work/no.json" --size 64q
 check "a folder that is not there exits 2 at once" refuses 2 'cannot be written' run -o "$work/nowhere/map.json"
 check "--launch without --hosts exits 2" refuses 2 'needs --hosts' run -o "$work/no.json" --launch x
+check "an endless file is refused" refuses 2 'holds zero bytes' show /dev/zero
+run "$bench" map --fsroot / -o "$work/root.json"
+check "this machine can be read as a record" status_is 0
+ln -s loop-b "$work/loop-a" && ln -s loop-a "$work/loop-b"
+run "$bench" map -o "$work/loop-a"
+check "links that lead nowhere exit 2" status_is 2
+run "$bench" map -o "$work/$(printf 'a%.0s' $(seq 250))"
+check "a file's name may be as long as names can be" status_is 0
 check "an fsroot that is not there exits 2" refuses 2 'nowhere cannot be read' map -o "$work/no.json" --fsroot "$work/nowhere"
 check "an fsroot without sys exits 2" refuses 2 'holds no readable folder sys' map -o "$work/no.json" --fsroot "$work"
 check "XML that is none exits 2" refuses 2 'is not hwloc.s XML' map -o "$work/no.json" --hwloc-xml "$GTOPO_SOURCE/README.md"
@@ -117,7 +136,7 @@ check "XML of hwloc 3 says what reads it" refuses 2 'version 3.0.*reads version 
 
 "$bench" map -o "$work/one.json" && "$bench" map > "$work/two.json"
 # Free memory of a virtual machine can change between the two.
-same() { diff <(jq 'del(.shapes[].objects[].memory_B, .shapes[].fingerprint)' "$work/one.json") <(jq 'del(.shapes[].objects[].memory_B, .shapes[].fingerprint)' "$work/two.json"); }
+same() { diff <(jq 'del(.hosts[].objects.numa0.memory_B)' "$work/one.json") <(jq 'del(.hosts[].objects.numa0.memory_B)' "$work/two.json"); }
 check "the same machine gives the same map" same
 mkdir "$work/folder"
 run "$bench" map -o "$work/folder"

@@ -97,6 +97,8 @@ static int prepare(const char *root)
     forget_other_sources();
     if (setenv("HWLOC_HIDE_ERRORS", "2", 1) || setenv("HWLOC_THISSYSTEM", "0", 1))
         return -1;
+    if (root && !strcmp(root, "/"))
+        root = "/."; /* hwloc takes "/" for no root at all */
     return root && (setenv("HWLOC_FSROOT", root, 1) || setenv("HWLOC_COMPONENTS", "linux,stop", 1)) ? -1 : 0;
 }
 
