@@ -85,17 +85,19 @@ static void name_probe(const struct campaign *c, const struct gtopo_plan_probe *
 
 /* Two ports of one host, of which nobody says that they can reach each other, as rails on subnets of their own cannot.
  */
-static int may_be_apart(const struct gtopo_plan_probe *probe)
+static int may_be_apart(const struct gtopo_map *map, const struct gtopo_plan_probe *probe)
 {
+    struct gtopo_object via;
+
     return probe->from.host == probe->to.host && probe->from.end.via != probe->to.end.via &&
-           !strcmp(probe->transport, "verbs");
+           !gtopo_map_object(map, probe->from.end.via, &via, NULL) && via.kind == GTOPO_PORT;
 }
 
 static int report_failure(struct campaign *c, const struct gtopo_plan_probe *probe, const char *name,
                           const struct gtopo_error *cause, struct gtopo_error *error)
 {
     char text[2048];
-    int apart = may_be_apart(probe) && cause->code != GTOPO_EDATA;
+    int apart = may_be_apart(c->map, probe) && cause->code != GTOPO_EDATA;
     struct gtopo_finding finding = {
         .rule = apart ? "ports-apart" : "probe-failed",
         .severity = apart ? GTOPO_NOTE : GTOPO_WARNING,

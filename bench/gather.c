@@ -21,12 +21,13 @@ static int check_host(const struct gtopo_map *host, const char *name, struct gto
 static int take_map(struct gtopo_map *map, const json_t *message, const char *peer, struct gtopo_error *error)
 {
     const json_t *answer = json_object_get(message, "map");
-    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
     struct gtopo_map *host = NULL;
+    char *text;
     int status;
 
     if (!strcmp(gtopo_message_type(message), "failed"))
         return gtopo_failure_read(message, peer, error);
+    text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
     if (!text)
         return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "%s answered without a map", peer);
     status = gtopo_map_read(text, strlen(text), peer, &host, error);
