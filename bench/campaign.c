@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#define AGENT_GRACE_NS UINT64_C(300000000)
 #define TOOL "gputopo"
 
 struct campaign {
@@ -83,8 +82,7 @@ static void name_probe(const struct campaign *c, const struct gtopo_plan_probe *
              gtopo_end_format(c->map, probe->from.end, from), gtopo_end_format(c->map, probe->to.end, to));
 }
 
-/* Two ports of one host, of which nobody says that they can reach each other, as rails on subnets of their own cannot.
- */
+/* Two ports of one host, of which nobody says that they can reach each other: rails on subnets of their own cannot. */
 static int may_be_apart(const struct gtopo_map *map, const struct gtopo_plan_probe *probe)
 {
     struct gtopo_object via;
@@ -170,12 +168,6 @@ static int add_measurement(struct campaign *c, const struct gtopo_plan_probe *pr
     return gtopo_map_add_measurement(c->map, &m, error);
 }
 
-/* Is this the failure of an agent's or a probe's, which costs only that probe? */
-static int costs_only_probe(int status)
-{
-    return status != GTOPO_ENOMEM && status != GTOPO_ECANCELLED;
-}
-
 static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
 {
     struct gtopo_exchange exchange = {NULL, NULL, c->options->cancel, c->crew.end_ns};
@@ -255,6 +247,8 @@ static int run_plan(struct campaign *c, struct gtopo_error *error)
                 break;
             continue;
         }
+        if (status == GTOPO_ECANCELLED)
+            continue; /* is_over() says why */
         c->done++;
         if (status == GTOPO_EMISSING && !strcmp(c->missing.message, cause.message)) {
             status = 0; /* told already, of an earlier probe */
@@ -265,11 +259,8 @@ static int run_plan(struct campaign *c, struct gtopo_error *error)
         if (!status) {
             c->measured++;
             tell(c, GTOPO_EVENT_MEASURED, name, gtopo_map_measurement_count(c->map) - 1);
-        } else if (!costs_only_probe(status)) {
-            if (status == GTOPO_ECANCELLED) {
-                c->done--;
-                status = gtopo_fail(error, status, NULL, "cancelled after %zu of %zu probes", c->done, c->plan.count);
-            } else if (error)
+        } else if (status == GTOPO_ENOMEM) { /* ours: any other failure costs only its probe */
+            if (error)
                 *error = cause;
             break;
         } else if ((status = report_failure(c, probe, name, &cause, error)))
@@ -325,7 +316,6 @@ int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_option
         status = run_plan(&c, error);
     if (!status && !c.measured && c.missing.code)
         status = gtopo_fail(error, c.missing.code, c.missing.hint, "nothing could be measured");
-    gtopo_crew_dismiss(&c.crew, AGENT_GRACE_NS);
     gtopo_crew_clear(&c.crew);
     gtopo_plan_clear(&c.plan);
     sealed = gtopo_map_seal(map, status ? NULL : error);

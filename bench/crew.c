@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What an agent has to end by itself, after bye. */
+#define AGENT_GRACE_NS UINT64_C(300000000)
+
 int gtopo_crew_init(struct gtopo_crew *crew, const struct gtopo_campaign_options *options, size_t host_count,
                     struct gtopo_error *error)
 {
@@ -51,9 +54,9 @@ int gtopo_crew_member(struct gtopo_crew *crew, uint32_t host, const char *host_n
     return status;
 }
 
-void gtopo_crew_dismiss(struct gtopo_crew *crew, uint64_t grace_ns)
+void gtopo_crew_clear(struct gtopo_crew *crew)
 {
-    uint64_t end_ns = gtopo_clock_ns() + grace_ns;
+    uint64_t end_ns = gtopo_clock_ns() + AGENT_GRACE_NS;
 
     for (size_t i = 0; crew->members && i < 2 * crew->host_count; i++)
         gtopo_agent_say_bye(&crew->members[i].agent);
@@ -62,10 +65,6 @@ void gtopo_crew_dismiss(struct gtopo_crew *crew, uint64_t grace_ns)
 
         gtopo_agent_end(&crew->members[i].agent, end_ns > now_ns ? end_ns - now_ns : 0);
     }
-}
-
-void gtopo_crew_clear(struct gtopo_crew *crew)
-{
     free(crew->members);
     memset(crew, 0, sizeof *crew);
 }

@@ -22,8 +22,7 @@ int gtopo_crew_init(struct gtopo_crew *crew, const struct gtopo_campaign_options
 /* Agent 0 or 1 of a host, started if it is not running. Errors: gtopo_agent_start()'s, GTOPO_EUSAGE. */
 int gtopo_crew_member(struct gtopo_crew *crew, uint32_t host, const char *host_name, int which,
                       struct gtopo_agent_process **agent, struct gtopo_error *error);
-/* End the agents, all at once, within grace_ns; the crew can be used again. */
-void gtopo_crew_dismiss(struct gtopo_crew *crew, uint64_t grace_ns);
+/* End the agents, all at once, and release. A zeroed struct is accepted. */
 void gtopo_crew_clear(struct gtopo_crew *crew);
 
 #endif

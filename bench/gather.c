@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define DISCOVER_DEADLINE_NS UINT64_C(60000000000)
-#define AGENT_GRACE_NS UINT64_C(300000000)
 
 /* A host tells of itself only: of one host, under the name that it was asked by, and nothing measured. */
 static int check_host(const struct gtopo_map *host, const char *name, struct gtopo_error *error)
@@ -111,7 +110,6 @@ int gtopo_campaign_gather(struct gtopo_map *map, const char *const *names, size_
         else if (status)
             status = report_missing(map, options, &cause, error);
     }
-    gtopo_crew_dismiss(&crew, AGENT_GRACE_NS);
     gtopo_crew_clear(&crew);
     if (!status && !found)
         status = gtopo_fail(error, GTOPO_EPEER, NULL, "none of the %zu hosts could be discovered", count);
