@@ -3,7 +3,7 @@
 #include <gputopo/campaign.h>
 #include <gputopo/host.h>
 #include "bench/clock.h"
-#include "bench/probe.h"
+#include "bench/engine.h"
 #include "bench/protocol.h"
 #include <poll.h>
 #include <stdio.h>
@@ -13,10 +13,14 @@
 #define SEND_DEADLINE_NS UINT64_C(5000000000)
 #define HELLO_DEADLINE_NS UINT64_C(10000000000)
 
+/* How often the coordinator hears that a run goes on. */
+#define BEAT_NS UINT64_C(500000000)
+
 struct agent {
     struct gtopo_stream stream;
-    struct gtopo_probe *probe;
+    struct gtopo_engine *engine;
     int initiator;
+    uint64_t beat_ns; /* when it was last told that the run goes on */
 };
 
 static int reply(struct agent *agent, json_t *message, struct gtopo_error *error)
@@ -27,17 +31,26 @@ static int reply(struct agent *agent, json_t *message, struct gtopo_error *error
 /* A probe that failed is over, but not the agent. */
 static int reply_failure(struct agent *agent, const struct gtopo_error *cause, struct gtopo_error *error)
 {
-    gtopo_probe_close(agent->probe);
-    agent->probe = NULL;
+    gtopo_engine_close(agent->engine);
+    agent->engine = NULL;
     return reply(agent, gtopo_failure_json(cause), error);
 }
 
-/* Has the coordinator anything to say, which in mid-run is cancel or the end of the stream? */
+/*
+ * Has the coordinator anything to say, which in mid-run is cancel or the end of the stream? From time to time it is
+ * told that the run goes on: a run may be long, and a silent agent may be a stopped one.
+ */
 static int interrupted(void *context)
 {
-    const struct agent *agent = context;
+    struct agent *agent = context;
     struct pollfd input = {agent->stream.input_fd, POLLIN, 0};
+    uint64_t now_ns = gtopo_clock_ns();
 
+    if (now_ns - agent->beat_ns >= BEAT_NS) {
+        agent->beat_ns = now_ns;
+        if (reply(agent, json_pack("{ss}", "type", "running"), NULL))
+            return 1;
+    }
     return poll(&input, 1, 0) > 0;
 }
 
@@ -88,76 +101,83 @@ static int on_discover(struct agent *agent, const json_t *message, struct gtopo_
 
 static int on_prepare(struct agent *agent, const json_t *message, struct gtopo_error *error)
 {
-    struct gtopo_probe_spec spec;
+    struct gtopo_spec spec;
     struct gtopo_error cause;
     unsigned char blob[GTOPO_BLOB_MAX];
     size_t size = sizeof blob;
-    int status = gtopo_probe_spec_read(message, &spec, error);
+    int status = gtopo_spec_read(message, &spec, &cause);
 
-    if (status)
-        return status;
-    gtopo_probe_close(agent->probe);
-    agent->probe = NULL;
+    if (status == GTOPO_EPROTOCOL)
+        return gtopo_fail(error, status, cause.hint, "%s", cause.message);
+    gtopo_engine_close(agent->engine);
+    agent->engine = NULL;
     agent->initiator = spec.initiator;
-    if (gtopo_probe_open(&spec, &agent->probe, &cause) || gtopo_probe_address(agent->probe, blob, &size, &cause))
+    if (status || gtopo_engine_open(&spec, &agent->engine, &cause) ||
+        gtopo_engine_address(agent->engine, blob, &size, &cause))
         return reply_failure(agent, &cause, error);
     return reply(agent, json_pack("{ss, so}", "type", "prepared", "address", gtopo_bytes_json(blob, size)), error);
 }
 
-static json_t *result_json(const struct agent *agent, const struct gtopo_probe_result *result)
+static int run(struct agent *agent, struct gtopo_error *error)
 {
-    const struct gtopo_transport *transport = gtopo_probe_transport(agent->probe);
-    const struct gtopo_summary *summary = &result->summary;
+    struct gtopo_probe_result *result = calloc(1, sizeof *result);
+    struct gtopo_error cause;
+    int status;
 
-    return json_pack("{ss, sf, sf, sf, sI, sI, ss, ss, ss, ss, ss}", "type", "result", "median", summary->median, "low",
-                     summary->low, "high", summary->high, "samples", (json_int_t)summary->samples, "warmup_samples",
-                     (json_int_t)summary->warmup, "stopped_by", result->stopped_by, "operation", transport->operation,
-                     "bandwidth_method", transport->bandwidth_method, "latency_method", transport->latency_method,
-                     "description", result->description);
+    if (!result)
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    agent->beat_ns = 0;
+    if (gtopo_engine_run(agent->engine, interrupted, agent, result, &cause))
+        status = reply_failure(agent, &cause, error);
+    else
+        status = reply(agent, gtopo_result_json(result), error);
+    free(result);
+    return status;
 }
 
 static int on_go(struct agent *agent, const json_t *message, struct gtopo_error *error)
 {
-    struct gtopo_probe_result result = {0};
     struct gtopo_error cause;
     unsigned char blob[GTOPO_BLOB_MAX];
     size_t size = sizeof blob;
     int status = gtopo_message_bytes(message, "address", blob, &size, error);
 
-    if (!status && !agent->probe)
+    if (!status && !agent->engine)
         status = gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "go came without prepare");
     if (status)
         return status;
-    if (gtopo_probe_connect(agent->probe, blob, size, &cause))
+    if (gtopo_engine_connect(agent->engine, blob, size, &cause))
         return reply_failure(agent, &cause, error);
-    if (!agent->initiator) {
-        status = reply(agent, json_pack("{ss}", "type", "connected"), error);
-        if (!status && gtopo_probe_serve(agent->probe, &cause))
-            return reply_failure(agent, &cause, error);
-        return status;
-    }
-    if (gtopo_probe_run(agent->probe, interrupted, agent, &result, &cause))
+    if (agent->initiator)
+        return run(agent, error);
+    status = reply(agent, json_pack("{ss}", "type", "connected"), error);
+    if (!status && gtopo_engine_serve(agent->engine, &cause))
         return reply_failure(agent, &cause, error);
-    return reply(agent, result_json(agent, &result), error);
+    return status;
 }
 
 /* The end of a probe: is the data what was sent? A probe that failed before is closed and was told of. */
 static int on_stop(struct agent *agent, struct gtopo_error *error)
 {
     struct gtopo_error cause;
+    struct gtopo_report report = {.reach.way = ""};
     int status = 0;
 
-    if (agent->probe && gtopo_probe_verify(agent->probe, &cause))
+    if (agent->engine)
+        gtopo_engine_report(agent->engine, &report);
+    if (agent->engine && gtopo_engine_verify(agent->engine, &cause))
         status = reply_failure(agent, &cause, error);
-    gtopo_probe_close(agent->probe);
-    agent->probe = NULL;
-    return status ? status : reply(agent, json_pack("{ss}", "type", "stopped"), error);
+    gtopo_engine_close(agent->engine);
+    agent->engine = NULL;
+    return status ? status : reply(agent, gtopo_report_json(&report), error);
 }
 
 static int handle(struct agent *agent, const json_t *message, int *ended, struct gtopo_error *error)
 {
     const char *type = gtopo_message_type(message);
 
+    if (!strcmp(type, "hello")) /* another coordinator on the same stream */
+        return gtopo_hello_answer(&agent->stream, message, gtopo_clock_ns() + HELLO_DEADLINE_NS, error);
     if (!strcmp(type, "discover"))
         return on_discover(agent, message, error);
     if (!strcmp(type, "prepare"))
@@ -194,6 +214,6 @@ int gtopo_agent_serve(int input_fd, int output_fd, struct gtopo_error *error)
             json_decref(message);
         }
     }
-    gtopo_probe_close(agent.probe);
+    gtopo_engine_close(agent.engine);
     return status;
 }

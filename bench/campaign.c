@@ -3,13 +3,12 @@
 #include <gputopo/campaign.h>
 #include "bench/clock.h"
 #include "bench/crew.h"
-#include "bench/exchange.h"
+#include "bench/options.h"
+#include "bench/pair.h"
 #include "bench/plan.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#define TOOL "gputopo"
 
 struct campaign {
     struct gtopo_map *map;
@@ -18,7 +17,8 @@ struct campaign {
     struct gtopo_crew crew;
     char fallback[600];
     size_t done, measured;
-    struct gtopo_error missing; /* why a probe could not even be tried, or code 0 */
+    struct gtopo_probe_result *result; /* of the probe at hand */
+    struct gtopo_error missing;        /* why a probe could not even be tried, or code 0 */
 };
 
 void gtopo_campaign_options_init(struct gtopo_campaign_options *options)
@@ -111,86 +111,30 @@ static int report_failure(struct campaign *c, const struct gtopo_plan_probe *pro
 
 /* ---- one probe ---- */
 
-static void make_specs(const struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_probe_spec specs[2])
+static void make_options(const struct campaign *c, const struct gtopo_plan_probe *probe,
+                         struct gtopo_probe_options *options)
 {
-    const struct gtopo_plan_end *ends[2] = {&probe->from, &probe->to};
-
-    for (int i = 0; i < 2; i++)
-        specs[i] = (struct gtopo_probe_spec){
-            .transport = probe->transport,
-            .device = ends[i]->device,
-            .memory = "host",
-            .port = ends[i]->port,
-            .numa = ends[i]->numa,
-            .shared = ends[0]->host == ends[1]->host && ends[0]->numa == ends[1]->numa,
-            .initiator = !i,
-            .metric = probe->metric,
-            .message_B =
-                probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B : c->options->bandwidth_message_B,
-            .depth = probe->metric == GTOPO_LATENCY_ns ? 1 : 128,
-            .precision = c->options->precision,
-            .seconds = c->options->seconds_per_probe,
-            .deadline_s = c->options->deadline_s,
-        };
-}
-
-static int add_measurement(struct campaign *c, const struct gtopo_plan_probe *probe,
-                           const struct gtopo_probe_spec *spec, const struct gtopo_outcome *o,
-                           struct gtopo_error *error)
-{
-    char method[640];
-    struct gtopo_measurement m = {
-        .from = probe->from.end,
-        .to = probe->to.end,
-        .provenance = GTOPO_MEASURED,
-        .metric = probe->metric,
-        .operation = o->operation,
-        .transport = probe->name,
-        .method = method,
-        .fallback = probe->fallback,
-        .stopped_by = o->stopped_by,
-        .message_B = spec->message_B,
-        .queue_pairs = 1,
-        .depth = spec->depth,
-        .samples = o->summary.samples,
-        .warmup_samples = o->summary.warmup,
-        .median = o->summary.median,
-        .low = o->summary.low,
-        .high = o->summary.high,
-        .verified = o->verified,
-        .time_unix_s = time(NULL),
-    };
-    char tool[64];
-
-    snprintf(method, sizeof method, "%s%s%s", o->method, *o->description ? "; " : "", o->description);
-    snprintf(tool, sizeof tool, TOOL " %s", gtopo_version());
-    m.tool = tool;
-    return gtopo_map_add_measurement(c->map, &m, error);
+    gtopo_probe_options_init(options);
+    options->transport = probe->transport;
+    options->operation = probe->operation;
+    options->metric = probe->metric;
+    options->message_B =
+        probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B : c->options->bandwidth_message_B;
+    options->precision = c->options->precision;
+    options->seconds = c->options->seconds_per_probe;
+    options->deadline_s = c->options->deadline_s;
 }
 
 static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
 {
-    struct gtopo_exchange exchange = {NULL, NULL, c->options->cancel, c->crew.end_ns};
-    struct gtopo_agent_process *agents[2];
-    const struct gtopo_plan_end *ends[2] = {&probe->from, &probe->to};
-    struct gtopo_probe_spec specs[2];
-    struct gtopo_outcome outcome = {0};
-    int usable = 0, status = 0;
+    const struct gtopo_plan_end ends[2] = {probe->from, probe->to};
+    const char *const hosts[2] = {gtopo_map_host_name(c->map, ends[0].host), gtopo_map_host_name(c->map, ends[1].host)};
+    struct gtopo_probe_options options;
+    int status;
 
-    for (int i = 0; !status && i < 2; i++)
-        status = gtopo_crew_member(&c->crew, ends[i]->host, gtopo_map_host_name(c->map, ends[i]->host), i, &agents[i],
-                                   cause);
-    if (status)
-        return status;
-    make_specs(c, probe, specs);
-    exchange.initiator = agents[0];
-    exchange.responder = agents[1];
-    status = gtopo_exchange_run(&exchange, specs, &outcome, &usable, cause);
-    if (!status)
-        status = add_measurement(c, probe, &specs[0], &outcome, cause);
-    for (int i = 0; !usable && i < 2; i++)
-        gtopo_agent_end(agents[i], 0);
-    return status;
+    make_options(c, probe, &options);
+    status = gtopo_pair_exchange(&c->crew, ends, hosts, &options, c->result, cause);
+    return status ? status : gtopo_pair_measure(c->map, ends, probe->name, probe->fallback, &options, c->result, cause);
 }
 
 /* ---- all of them ---- */
@@ -299,9 +243,11 @@ static int try_agent(struct campaign *c, struct gtopo_error *error)
 
 int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_error *error)
 {
-    struct campaign c = {.map = map, .options = options};
+    struct campaign c = {.map = map, .options = options, .result = calloc(1, sizeof *c.result)};
     int status = check_options(map, options, error), sealed;
 
+    if (!status && !c.result)
+        status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     if (!status)
         status = gtopo_map_seal(map, error);
     if (!status)
@@ -318,6 +264,7 @@ int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_option
         status = gtopo_fail(error, c.missing.code, c.missing.hint, "nothing could be measured");
     gtopo_crew_clear(&c.crew);
     gtopo_plan_clear(&c.plan);
+    free(c.result);
     sealed = gtopo_map_seal(map, status ? NULL : error);
     return status ? status : sealed;
 }

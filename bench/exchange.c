@@ -1,76 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/exchange.h"
 #include "bench/clock.h"
+#include "bench/result.h"
+#include "bench/spec.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 /* What an agent may take on top of the transport's own deadline: registering memory, loading a module. */
 #define SLACK_NS (5 * SECOND_NS)
+/* … and in mid-run, where it tells of itself twice a second. */
+#define RUNNING_SLACK_NS SECOND_NS
 /* After a cancel, to hand over what was measured and to say whether the data was right. */
 #define CANCELLED_RESULT_NS (SECOND_NS / 2)
 #define CANCELLED_STOP_NS (SECOND_NS / 5)
 
 struct state {
     const struct gtopo_exchange *exchange;
-    const struct gtopo_probe_spec *specs;
+    const struct gtopo_probe_options *options;
+    const struct gtopo_stream *ends[2]; /* initiator; responder or NULL */
     int cancelled;
     int broken; /* a stream failed: no more messages */
+    struct gtopo_report reports[2];
     struct gtopo_error *error;
 };
 
-static uint64_t step_deadline(const struct state *s)
+static uint64_t deadline_in(const struct state *s, uint64_t slack_ns)
 {
     if (s->cancelled)
         return gtopo_clock_ns() + CANCELLED_STOP_NS;
-    return gtopo_clock_ns() + (uint64_t)(s->specs[0].deadline_s * 1e9) + SLACK_NS;
+    return gtopo_clock_ns() + (uint64_t)(s->options->deadline_s * 1e9) + slack_ns;
 }
 
-static int send(struct state *s, const struct gtopo_agent_process *agent, json_t *message)
+static uint64_t step_deadline(const struct state *s)
 {
-    int status = gtopo_message_send(&agent->stream, message, step_deadline(s), s->error);
+    return deadline_in(s, SLACK_NS);
+}
+
+static int send(struct state *s, const struct gtopo_stream *stream, json_t *message)
+{
+    int status = gtopo_message_send(stream, message, step_deadline(s), s->error);
 
     s->broken |= status != 0;
     return status;
 }
 
-/* The next message, which has to be of this type; an agent's own failure becomes ours. */
-static int expect(struct state *s, const struct gtopo_agent_process *agent, const char *type, uint64_t deadline_ns,
-                  json_t **message)
+/* The next message; an agent's own failure becomes ours. */
+static int receive(struct state *s, const struct gtopo_stream *stream, uint64_t deadline_ns, json_t **message)
 {
     const struct gtopo_cancel *cancel = s->cancelled ? NULL : s->exchange->cancel;
-    int status = gtopo_message_receive(&agent->stream, deadline_ns, cancel, message, s->error);
+    int status = gtopo_message_receive(stream, deadline_ns, cancel, message, s->error);
 
-    if (status) {
-        s->broken = 1;
+    s->broken |= status != 0;
+    if (status || strcmp(gtopo_message_type(*message), "failed"))
         return status;
-    }
-    if (!strcmp(gtopo_message_type(*message), type))
-        return 0;
-    if (!strcmp(gtopo_message_type(*message), "failed"))
-        status = gtopo_failure_read(*message, agent->stream.peer, s->error);
-    else {
-        status = gtopo_fail(s->error, GTOPO_EPROTOCOL, NULL, "%s answered \"%.40s\" instead of \"%s\"",
-                            agent->stream.peer, gtopo_message_type(*message), type);
-        s->broken = 1;
-    }
+    status = gtopo_failure_read(*message, stream->peer, s->error);
     json_decref(*message);
     *message = NULL;
     return status;
 }
 
+static int is_of_type(struct state *s, const struct gtopo_stream *stream, const char *type, json_t **message)
+{
+    if (!strcmp(gtopo_message_type(*message), type))
+        return 0;
+    gtopo_fail(s->error, GTOPO_EPROTOCOL, NULL, "%s answered \"%.40s\" instead of \"%s\"", stream->peer,
+               gtopo_message_type(*message), type);
+    s->broken = 1;
+    json_decref(*message);
+    *message = NULL;
+    return GTOPO_EPROTOCOL;
+}
+
+static int expect(struct state *s, const struct gtopo_stream *stream, const char *type, json_t **message)
+{
+    int status = receive(s, stream, step_deadline(s), message);
+
+    return status ? status : is_of_type(s, stream, type, message);
+}
+
+/* ---- the steps ---- */
+
 /* prepare on both; the addresses that they give. */
 static int prepare(struct state *s, json_t *addresses[2])
 {
-    const struct gtopo_agent_process *agents[2] = {s->exchange->initiator, s->exchange->responder};
+    struct gtopo_spec spec;
+    uint64_t seed;
     int status = 0;
 
-    for (int i = 0; !status && i < 2; i++)
-        status = send(s, agents[i], gtopo_probe_spec_json(&s->specs[i]));
-    for (int i = 0; i < 2 && !s->broken; i++) {
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        return gtopo_fail(s->error, GTOPO_ESYSTEM, NULL, "no random numbers: %s", strerror(errno));
+    for (int i = 0; !status && i < 2 && s->ends[i]; i++) {
+        gtopo_spec_make(&spec, s->options, !i, s->exchange->shared, seed);
+        status = send(s, s->ends[i], gtopo_spec_json(&spec));
+    }
+    for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++) {
         json_t *message = NULL;
         struct gtopo_error earlier = *s->error;
-        int failed = expect(s, agents[i], "prepared", step_deadline(s), &message);
+        int failed = expect(s, s->ends[i], "prepared", &message);
 
         if (!failed)
             addresses[i] = json_incref(json_object_get(message, "address"));
@@ -84,36 +113,96 @@ static int prepare(struct state *s, json_t *addresses[2])
 
 static json_t *go(json_t *address)
 {
-    return json_pack("{ss, sO?}", "type", "go", "address", address);
+    return address ? json_pack("{ss, sO}", "type", "go", "address", address)
+                   : json_pack("{ss, ss}", "type", "go", "address", "");
+}
+
+/* Ask the initiator to hand over what it has. */
+static int cancel_run(struct state *s, json_t **result)
+{
+    int status;
+
+    s->cancelled = 1;
+    s->broken = 0;
+    status = send(s, s->ends[0], json_pack("{ss}", "type", "cancel"));
+    do {
+        json_decref(*result);
+        *result = NULL;
+        if (!status)
+            status = receive(s, s->ends[0], gtopo_clock_ns() + CANCELLED_RESULT_NS, result);
+    } while (!status && !strcmp(gtopo_message_type(*result), "running"));
+    return status ? status : is_of_type(s, s->ends[0], "result", result);
+}
+
+/*
+ * The other end spoke in mid-run, or is gone: that is the cause of whatever the initiator will say, but what it says
+ * (a work completion in words) is worth waiting for.
+ */
+static int responder_failed(struct state *s)
+{
+    struct gtopo_error cause, *error = s->error;
+    json_t *message = NULL;
+    int status, later = 0;
+
+    status = receive(s, s->ends[1], gtopo_clock_ns() + SECOND_NS, &message);
+    if (!status) {
+        status = gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "%s said \"%.40s\" in mid-run", s->ends[1]->peer,
+                            gtopo_message_type(message));
+        json_decref(message);
+        s->broken = 1;
+        return status;
+    }
+    cause = *error;
+    do {
+        json_decref(message);
+        message = NULL;
+        later = receive(s, s->ends[0], deadline_in(s, RUNNING_SLACK_NS), &message);
+    } while (!later && !strcmp(gtopo_message_type(message), "running"));
+    json_decref(message);
+    if (later && cause.code == GTOPO_EPEER && error->code != GTOPO_ETIMEOUT)
+        gtopo_fail(error, cause.code, error->hint[0] ? error->hint : cause.hint, "%.700s; %.300s", cause.message,
+                   error->message);
+    else
+        *error = cause;
+    return status;
 }
 
 /* Wait for the initiator's result. A cancel, or the campaign's end, asks it to hand over what it has. */
 static int await_result(struct state *s, json_t **result)
 {
-    const struct gtopo_agent_process *initiator = s->exchange->initiator;
-    uint64_t deadline_ns = step_deadline(s) + (uint64_t)(s->specs[0].seconds * 1e9) * GTOPO_PATIENCE;
-    uint64_t until_ns = s->exchange->end_ns < deadline_ns ? s->exchange->end_ns : deadline_ns;
-    int status = expect(s, initiator, "result", until_ns, result);
+    for (;;) {
+        uint64_t deadline_ns = deadline_in(s, RUNNING_SLACK_NS), end_ns = s->exchange->end_ns;
+        int which, status = gtopo_streams_wait(s->ends, end_ns < deadline_ns ? end_ns : deadline_ns,
+                                               s->exchange->cancel, &which, s->error);
 
-    if (!s->broken || (status != GTOPO_ECANCELLED && !(status == GTOPO_ETIMEOUT && until_ns != deadline_ns)))
-        return status;
-    s->cancelled = 1;
-    s->broken = 0;
-    status = send(s, initiator, json_pack("{ss}", "type", "cancel"));
-    return status ? status : expect(s, initiator, "result", gtopo_clock_ns() + CANCELLED_RESULT_NS, result);
+        if (status == GTOPO_ECANCELLED || (status == GTOPO_ETIMEOUT && end_ns < deadline_ns))
+            return cancel_run(s, result);
+        s->broken |= status != 0;
+        if (status)
+            return status;
+        if (which)
+            return responder_failed(s);
+        status = receive(s, s->ends[0], deadline_ns, result);
+        if (status || strcmp(gtopo_message_type(*result), "running"))
+            return status ? status : is_of_type(s, s->ends[0], "result", result);
+        json_decref(*result);
+        *result = NULL;
+    }
 }
 
 /* Read until an agent says stopped; a failure that it tells before becomes the probe's, unless it has one. */
-static void await_stopped(struct state *s, const struct gtopo_agent_process *agent, int *status)
+static void await_stopped(struct state *s, int which, int *status)
 {
     int stopped = 0;
 
     while (!stopped && !s->broken) {
         struct gtopo_error earlier = *s->error;
         json_t *message = NULL;
-        int failed = expect(s, agent, "stopped", step_deadline(s), &message);
+        int failed = expect(s, s->ends[which], "stopped", &message);
 
         stopped = !failed;
+        if (stopped)
+            failed = gtopo_report_read(message, &s->reports[which], s->error);
         if (failed && *status)
             *s->error = earlier; /* the first failure is the one to tell */
         else if (failed && !s->broken)
@@ -123,73 +212,51 @@ static void await_stopped(struct state *s, const struct gtopo_agent_process *age
 }
 
 /* Have both ends check their data and close: the end of every probe, also of one that failed. */
-static int stop(struct state *s, int status, int *verified)
+static int stop(struct state *s, int status, int32_t *verified)
 {
-    const struct gtopo_agent_process *agents[2] = {s->exchange->initiator, s->exchange->responder};
-
-    for (int i = 0; i < 2 && !s->broken; i++)
-        send(s, agents[i], json_pack("{ss}", "type", "stop"));
-    for (int i = 0; i < 2 && !s->broken; i++)
-        await_stopped(s, agents[i], &status);
+    for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++)
+        send(s, s->ends[i], json_pack("{ss}", "type", "stop"));
+    for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++)
+        await_stopped(s, i, &status);
     *verified = !status && !s->broken;
     return status; /* a stream that failed only now cost the check of the data, not the measurement */
 }
 
-static int copy_text(const json_t *message, const char *key, char *text, size_t size, struct gtopo_error *error)
-{
-    const char *value;
-    int status = gtopo_message_text(message, key, &value, error);
-
-    if (!status)
-        snprintf(text, size, "%s", value);
-    return status;
-}
-
-static int read_result(const json_t *message, uint32_t metric, struct gtopo_outcome *o, struct gtopo_error *error)
-{
-    const char *method = metric == GTOPO_LATENCY_ns ? "latency_method" : "bandwidth_method";
-    int status;
-
-    if ((status = gtopo_message_real(message, "median", 0, 1e18, &o->summary.median, error)) ||
-        (status = gtopo_message_real(message, "low", 0, 1e18, &o->summary.low, error)) ||
-        (status = gtopo_message_real(message, "high", 0, 1e18, &o->summary.high, error)) ||
-        (status = gtopo_message_number(message, "samples", INT64_MAX, &o->summary.samples, error)) ||
-        (status = gtopo_message_number(message, "warmup_samples", INT64_MAX, &o->summary.warmup, error)) ||
-        (status = copy_text(message, "stopped_by", o->stopped_by, sizeof o->stopped_by, error)) ||
-        (status = copy_text(message, "operation", o->operation, sizeof o->operation, error)) ||
-        (status = copy_text(message, method, o->method, sizeof o->method, error)) ||
-        (status = copy_text(message, "description", o->description, sizeof o->description, error)))
-        return status;
-    return 0;
-}
-
-int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo_probe_spec specs[2],
-                       struct gtopo_outcome *outcome, int *agents_usable, struct gtopo_error *error)
+int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo_probe_options *options,
+                       struct gtopo_probe_result *result, int *usable, struct gtopo_error *error)
 {
     struct gtopo_error unused;
-    struct state s = {.exchange = exchange, .specs = specs, .error = error ? error : &unused};
+    struct state s = {.exchange = exchange,
+                      .options = options,
+                      .ends = {exchange->initiator, exchange->responder},
+                      .error = error ? error : &unused};
     json_t *addresses[2] = {NULL, NULL}, *message = NULL;
-    int status = prepare(&s, addresses);
+    int status;
 
-    if (!status)
-        status = send(&s, exchange->responder, go(addresses[0]));
-    if (!status)
-        status = expect(&s, exchange->responder, "connected", step_deadline(&s), &message);
+    memset(result, 0, sizeof *result);
+    result->size = sizeof *result;
+    status = prepare(&s, addresses);
+    if (!status && s.ends[1])
+        status = send(&s, s.ends[1], go(addresses[0]));
+    if (!status && s.ends[1])
+        status = expect(&s, s.ends[1], "connected", &message);
     json_decref(message);
     message = NULL;
     if (!status)
-        status = send(&s, exchange->initiator, go(addresses[1]));
+        status = send(&s, s.ends[0], go(addresses[1]));
     if (!status)
         status = await_result(&s, &message);
     if (!status) {
-        status = read_result(message, specs[0].metric, outcome, s.error);
+        status = gtopo_result_read(message, result, s.error);
         s.broken |= status != 0;
     }
     json_decref(message);
     json_decref(addresses[0]);
     json_decref(addresses[1]);
-    status = stop(&s, status, &outcome->verified);
-    *agents_usable = !s.broken && !s.cancelled;
+    status = stop(&s, status, &result->verified);
+    if (!status)
+        gtopo_result_join(options, s.reports, result);
+    *usable = !s.broken && !s.cancelled;
     if (status && s.cancelled)
         status = gtopo_fail(s.error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");
     return status;

@@ -3,27 +3,22 @@
 #ifndef GTOPO_BENCH_EXCHANGE_H
 #define GTOPO_BENCH_EXCHANGE_H
 
-#include "bench/launch.h"
-#include "bench/probe.h"
+#include <gputopo/probe.h>
+#include "bench/protocol.h"
 
 struct gtopo_exchange {
-    const struct gtopo_agent_process *initiator, *responder;
+    const struct gtopo_stream *initiator;
+    const struct gtopo_stream *responder; /* NULL for a transport that is alone */
     const struct gtopo_cancel *cancel;
     uint64_t end_ns; /* the run is ended then, as by cancel, keeping what it has; UINT64_MAX for never */
-};
-
-/* What came of it. */
-struct gtopo_outcome {
-    struct gtopo_summary summary; /* in the metric's unit */
-    char operation[32], method[256], stopped_by[32], description[256];
-    int verified;
+    int shared;      /* both ends are on one NUMA node of one host: they share its processors */
 };
 
 /*
- * Run a probe. specs[0] is the initiator's. After an error of the probe itself (any but GTOPO_EPEER, GTOPO_EPROTOCOL,
- * GTOPO_ETIMEOUT and GTOPO_ECANCELLED) the agents are ready for the next; after those they are to be ended.
+ * Run a probe, with options that were checked. After an error of the probe itself (any but GTOPO_EPEER,
+ * GTOPO_EPROTOCOL, GTOPO_ETIMEOUT and GTOPO_ECANCELLED) the agents are ready for the next; *usable says it exactly.
  */
-int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo_probe_spec specs[2],
-                       struct gtopo_outcome *outcome, int *agents_usable, struct gtopo_error *error);
+int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo_probe_options *options,
+                       struct gtopo_probe_result *result, int *usable, struct gtopo_error *error);
 
 #endif

@@ -57,6 +57,8 @@ static int end_of_port(const struct gtopo_map *map, uint32_t port, struct gtopo_
 
     gtopo_map_object(map, port, &object, NULL);
     snprintf(end->device, sizeof end->device, "%s", device ? device : "");
+    snprintf(end->memory, sizeof end->memory, "host");
+    end->is_memory = 0;
     end->port = gtopo_map_number(map, port, GTOPO_ATTRIBUTE_VIRTUAL, &numa) && numa ? 1 : object.number;
     end->end.via = port;
     end->host = object.host;
@@ -127,7 +129,7 @@ static int add_ports(const struct gtopo_map *map, struct gtopo_plan *plan, const
 {
     if (!same_link_layer(map, from->end.via, to->end.via))
         return 0;
-    return add(plan, (struct gtopo_plan_probe){*from, *to, "verbs", "verbs", NULL, 0}, error);
+    return add(plan, (struct gtopo_plan_probe){*from, *to, "verbs", "verbs", NULL, GTOPO_WRITE, 0}, error);
 }
 
 /* Ports of two hosts meet when they are on the same place: the same NIC and port numbers. */
@@ -175,8 +177,10 @@ static int end_of_numa(const struct gtopo_map *map, uint32_t numa, const char *p
     *end = (struct gtopo_plan_end){
         .end = {numa, parent.kind == GTOPO_PACKAGE ? parent.id : GTOPO_NONE},
         .port = 1,
+        .memory = "host",
         .numa = (int)index,
         .host = object.host,
+        .is_memory = 1,
     };
     snprintf(end->device, sizeof end->device, "%s", provider);
     return 1;
@@ -195,7 +199,7 @@ static int add_numa_pair(const struct gtopo_map *map, uint32_t a, uint32_t b, co
 
     if (!end_of_numa(map, a, provider, &from) || !end_of_numa(map, b, provider, &to))
         return 0;
-    return add(plan, (struct gtopo_plan_probe){from, to, "ofi", name, fallback, 0}, error);
+    return add(plan, (struct gtopo_plan_probe){from, to, "ofi", name, fallback, GTOPO_SEND, 0}, error);
 }
 
 /* Shared memory between every two NUMA nodes; the kernel's TCP once, within the first. */
@@ -230,6 +234,61 @@ int gtopo_plan_memory(const struct gtopo_map *map, const struct gtopo_campaign_o
     for (uint32_t host = 0; !status && host < gtopo_map_host_count(map); host++)
         status = plan_host_memory(map, options, host, fallback, plan, error);
     return status;
+}
+
+/* ---- one end ---- */
+
+/* The memory of a GPU, by its PCI address: the driver numbers GPUs in an order of its own. */
+static int end_of_gpu(const struct gtopo_map *map, uint32_t gpu, struct gtopo_plan_end *end, struct gtopo_error *error)
+{
+    const char *address = gtopo_map_text(map, gpu, GTOPO_ATTRIBUTE_PCI_ADDRESS);
+    struct gtopo_object object;
+    uint64_t numa;
+
+    gtopo_map_object(map, gpu, &object, NULL);
+    if (!address)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a GPU without a PCI address cannot be an end of a probe");
+    snprintf(end->memory, sizeof end->memory, "gpu:%.58s", address);
+    end->end.memory = gpu;
+    if (end->is_memory) {
+        end->host = object.host;
+        end->numa = gtopo_map_number(map, gpu, GTOPO_ATTRIBUTE_NUMA, &numa) ? (int)numa : GTOPO_NUMA_ANY;
+    }
+    return 0;
+}
+
+int gtopo_plan_end(const struct gtopo_map *map, struct gtopo_end end, struct gtopo_plan_end *planned,
+                   struct gtopo_error *error)
+{
+    char address[GTOPO_ADDRESS_MAX];
+    struct gtopo_object memory = {.kind = GTOPO_NUMA}, via = {.kind = GTOPO_PACKAGE};
+    uint64_t numa;
+
+    *planned = (struct gtopo_plan_end){.end = end, .port = 1, .memory = "host", .numa = GTOPO_NUMA_ANY, .is_memory = 1};
+    if ((end.memory != GTOPO_NONE && gtopo_map_object(map, end.memory, &memory, error)) ||
+        (end.via != GTOPO_NONE && gtopo_map_object(map, end.via, &via, error)))
+        return GTOPO_ENOTFOUND;
+    if ((memory.kind != GTOPO_NUMA && memory.kind != GTOPO_GPU) ||
+        (via.kind != GTOPO_PACKAGE && via.kind != GTOPO_PORT) || (end.memory == GTOPO_NONE && via.kind != GTOPO_PORT))
+        return gtopo_fail(error, GTOPO_EUSAGE, "name a memory (numa0, gpu0), a port (nic0:1), or both (gpu0@nic0:1)",
+                          "%.300s cannot be an end of a probe", gtopo_end_format(map, end, address));
+    if (via.kind == GTOPO_PORT) {
+        if (!is_active(map, end.via))
+            return gtopo_fail(error, GTOPO_ELINKDOWN, "check the cable and `ip link set DEVICE up`, then try again",
+                              "%.300s has no link: it cannot be measured", gtopo_end_format(map, end, address));
+        if (!end_of_port(map, end.via, planned))
+            return gtopo_fail(error, GTOPO_EMISSING, "load its RDMA driver, or name another port",
+                              "%.300s is no RDMA port", gtopo_end_format(map, end, address));
+    }
+    if (memory.kind == GTOPO_GPU)
+        return end_of_gpu(map, end.memory, planned, error);
+    if (end.memory == GTOPO_NONE)
+        return 0;
+    planned->end.memory = end.memory;
+    planned->host = memory.host;
+    if (gtopo_map_number(map, end.memory, GTOPO_ATTRIBUTE_OS_INDEX, &numa))
+        planned->numa = (int)numa;
+    return 0;
 }
 
 /* ---- all ---- */

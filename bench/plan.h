@@ -11,16 +11,25 @@ struct gtopo_plan_end {
     struct gtopo_end end;
     char device[64]; /* a copy: the map's texts move when results are added to it */
     uint32_t port;
-    int numa; /* where its memory is and its agent runs */
+    char memory[64]; /* "host", "gpu:0000:1b:00.0" */
+    int numa;        /* where its agent runs, and its memory is when that is the host's */
     uint32_t host;
+    int is_memory; /* it goes through no port */
 };
+
+/*
+ * What a probe needs to know of an end: a memory through a port, through none, or GTOPO_NONE for the host memory near a
+ * port. Errors: GTOPO_EUSAGE when it cannot be an end of a probe, GTOPO_ELINKDOWN, GTOPO_EMISSING.
+ */
+int gtopo_plan_end(const struct gtopo_map *map, struct gtopo_end end, struct gtopo_plan_end *planned,
+                   struct gtopo_error *error);
 
 struct gtopo_plan_probe {
     struct gtopo_plan_end from, to;
     const char *transport; /* "verbs", "ofi"; constant, as are the next two */
     const char *name;      /* as people see it: "verbs", "ofi:tcp" */
     const char *fallback;  /* what was wanted and why it is not this, or NULL */
-    uint32_t metric;
+    uint32_t operation, metric;
 };
 
 struct gtopo_plan {

@@ -44,6 +44,29 @@ static int wait_ready(int fd, short events, const char *peer, uint64_t deadline_
     }
 }
 
+int gtopo_streams_wait(const struct gtopo_stream *const streams[2], uint64_t deadline_ns,
+                       const struct gtopo_cancel *cancel, int *which, struct gtopo_error *error)
+{
+    for (;;) {
+        struct pollfd fds[3] = {{streams[0] ? streams[0]->input_fd : -1, POLLIN, 0},
+                                {streams[1] ? streams[1]->input_fd : -1, POLLIN, 0},
+                                {gtopo_cancel_fd(cancel), POLLIN, 0}};
+        uint64_t now_ns = gtopo_clock_ns();
+        uint64_t left_ms = deadline_ns > now_ns ? (deadline_ns - now_ns) / 1000000 + 1 : 0;
+
+        if (gtopo_cancel_tripped(cancel))
+            return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled");
+        if (!left_ms)
+            return gtopo_fail(error, GTOPO_ETIMEOUT, "is the process alive, or the machine overloaded?",
+                              "%s did not answer in time", streams[0] ? streams[0]->peer : streams[1]->peer);
+        if (poll(fds, 3, left_ms > 60000 ? 60000 : (int)left_ms) < 0 && errno != EINTR)
+            return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "cannot wait for a stream: %s", strerror(errno));
+        for (*which = 0; *which < 2; ++*which)
+            if (fds[*which].revents)
+                return 0;
+    }
+}
+
 static int closed(const char *peer, struct gtopo_error *error)
 {
     return gtopo_fail(error, GTOPO_EPEER, "look at what it printed before it ended", "%s closed the stream", peer);
@@ -247,6 +270,7 @@ json_t *gtopo_failure_json(const struct gtopo_error *error)
 static int code_here(json_int_t theirs)
 {
     switch (theirs) {
+    case GTOPO_EUSAGE: /* only where the device is can be seen what it cannot do */
     case GTOPO_EMISSING:
     case GTOPO_ESYSTEM:
     case GTOPO_EDEVICE:
@@ -272,29 +296,47 @@ int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_err
     return gtopo_fail(error, code_here(json_integer_value(code)), hint, "%s: %s", peer, text);
 }
 
+static json_t *hello_json(void)
+{
+    return json_pack("{ss, si, ss}", "type", "hello", "protocol", GTOPO_PROTOCOL_VERSION, "version", gtopo_version());
+}
+
+static int check_hello(const json_t *hello, const char *peer, struct gtopo_error *error)
+{
+    const char *version;
+    uint64_t protocol;
+    int status;
+
+    if (strcmp(gtopo_message_type(hello), "hello"))
+        return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "%s did not begin with hello", peer);
+    if ((status = gtopo_message_number(hello, "protocol", UINT32_MAX, &protocol, error)) ||
+        (status = gtopo_message_text(hello, "version", &version, error)))
+        return status;
+    if (protocol == GTOPO_PROTOCOL_VERSION)
+        return 0;
+    return gtopo_fail(error, GTOPO_EVERSION, "install the same gputopo everywhere",
+                      "%s runs gputopo %.40s with protocol %llu; this is gputopo %s with protocol %d", peer, version,
+                      (unsigned long long)protocol, gtopo_version(), GTOPO_PROTOCOL_VERSION);
+}
+
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,
                 struct gtopo_error *error)
 {
-    json_t *hello =
-        json_pack("{ss, si, ss}", "type", "hello", "protocol", GTOPO_PROTOCOL_VERSION, "version", gtopo_version());
-    const char *version;
-    uint64_t protocol;
-    int status = gtopo_message_send(stream, hello, deadline_ns, error);
+    json_t *hello = NULL;
+    int status = gtopo_message_send(stream, hello_json(), deadline_ns, error);
 
-    hello = NULL;
     if (!status)
         status = gtopo_message_receive(stream, deadline_ns, cancel, &hello, error);
-    if (!status && strcmp(gtopo_message_type(hello), "hello"))
-        status = gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "%s did not begin with hello", stream->peer);
     if (!status)
-        status = gtopo_message_number(hello, "protocol", UINT32_MAX, &protocol, error);
-    if (!status)
-        status = gtopo_message_text(hello, "version", &version, error);
-    if (!status && protocol != GTOPO_PROTOCOL_VERSION)
-        status =
-            gtopo_fail(error, GTOPO_EVERSION, "install the same gputopo everywhere",
-                       "%s runs gputopo %.40s with protocol %llu; this is gputopo %s with protocol %d", stream->peer,
-                       version, (unsigned long long)protocol, gtopo_version(), GTOPO_PROTOCOL_VERSION);
+        status = check_hello(hello, stream->peer, error);
     json_decref(hello);
     return status;
+}
+
+int gtopo_hello_answer(const struct gtopo_stream *stream, const json_t *hello, uint64_t deadline_ns,
+                       struct gtopo_error *error)
+{
+    int status = gtopo_message_send(stream, hello_json(), deadline_ns, error);
+
+    return status ? status : check_hello(hello, stream->peer, error);
 }

@@ -8,9 +8,10 @@
  *   discover (a name)       map | failed          the host's map, under that name
  *   prepare                 prepared | failed     memory and endpoint are there; carries the endpoint's address
  *   go      (the peer's     connected | failed    the responder serves from here on
- *            address)       result | failed       the initiator runs, then answers
+ *            address)       {running} result |    the initiator runs, says so twice a second, then answers
+ *                           failed
  *   cancel                  -                     the initiator ends its run early and answers with what it has
- *   stop                    [failed] stopped      both check their data and close their endpoints
+ *   stop                    [failed] stopped      both check their data and close; with what each has to report
  *   bye                     -                     the agent ends, as it does when the stream closes
  */
 #ifndef GTOPO_BENCH_PROTOCOL_H
@@ -21,7 +22,7 @@
 #include <stdint.h>
 #include <gputopo/error.h>
 
-#define GTOPO_PROTOCOL_VERSION 1
+#define GTOPO_PROTOCOL_VERSION 2
 #define GTOPO_FRAME_MAX_B ((size_t)16 << 20)
 
 /* A stream and who is at its other end, for messages. */
@@ -47,6 +48,13 @@ int gtopo_message_send(const struct gtopo_stream *stream, json_t *message, uint6
 int gtopo_message_receive(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,
                           json_t **message, struct gtopo_error *error);
 
+/*
+ * Wait until one of two streams (either may be NULL) has something to read, or was closed; *which says which. Errors:
+ * GTOPO_ETIMEOUT, GTOPO_ECANCELLED, GTOPO_ESYSTEM.
+ */
+int gtopo_streams_wait(const struct gtopo_stream *const streams[2], uint64_t deadline_ns,
+                       const struct gtopo_cancel *cancel, int *which, struct gtopo_error *error);
+
 /* "" when there is none. */
 const char *gtopo_message_type(const json_t *message);
 
@@ -71,5 +79,8 @@ int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_err
 /* hello in both directions: send ours, take theirs. Errors: GTOPO_EVERSION, and those of sending and receiving. */
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,
                 struct gtopo_error *error);
+/* Answer a hello that came later, from one who uses the stream anew. */
+int gtopo_hello_answer(const struct gtopo_stream *stream, const json_t *hello, uint64_t deadline_ns,
+                       struct gtopo_error *error);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A transport moves bytes between two processes and says how fast. One file an entry, listed in
+ * A transport moves bytes between two memories and says how fast. One file an entry, listed in
  * bench/transport/registry.c; an entry that brings a library is a module ($libdir/gputopo/NAME.so).
  *
  * The two ends of a probe are the same code: each opens an endpoint, learns the other's address as an opaque blob,
- * connects, and then one drives (the initiator) while the other serves. Only the initiator keeps time.
+ * connects, and then one drives (the initiator) while the other serves. Only the initiator keeps time, but for a
+ * two-way probe, where each end times what it drives itself.
  */
 #ifndef GTOPO_BENCH_TRANSPORT_H
 #define GTOPO_BENCH_TRANSPORT_H
@@ -13,68 +14,111 @@
 #include <stdint.h>
 #include <gputopo/error.h>
 #include <gputopo/map.h>
+#include <gputopo/probe.h>
+#include "bench/memory.h"
 #ifdef HAVE_CONFIG_H
 #include "config.h" /* GTOPO_STATIC_MODULES, GTOPO_HAVE_… */
 #endif
 
-#define GTOPO_TRANSPORT_ABI 1
-#define GTOPO_BLOB_MAX 1024
+#define GTOPO_TRANSPORT_ABI 2
+#define GTOPO_BLOB_MAX 8192
 
-/* What both ends agree on before the endpoints are opened. */
+/* What is known of a transport without its library; bench/transport/registry.c. */
+struct gtopo_transport_facts {
+    const char *name;
+    uint32_t operations; /* bit 1 << enum gtopo_operation */
+    int alone;           /* one process has both memories: there is no other end */
+    int two_way;         /* both ends can drive at once */
+    int is_rdma;         /* its devices are RDMA devices with numbered ports */
+    int gpu_memory;      /* may use memory that processors cannot touch */
+};
+/* Errors: GTOPO_EUSAGE. The result is constant. */
+int gtopo_transport_facts(const char *name, const struct gtopo_transport_facts **facts, struct gtopo_error *error);
+
+/* What an endpoint is opened with. All that is pointed at is the caller's and stays until close(). */
 struct gtopo_endpoint_options {
-    const char *device; /* RDMA device ("mlx5_0") or, for ofi, the provider ("tcp", "shm"); not kept after open() */
-    uint32_t port;      /* port number on that device, from 1 */
-    uint32_t metric;    /* enum gtopo_metric */
-    int initiator;      /* 1 for the end that drives */
-    void *buffer;       /* page-aligned; the transport uses all of it, and the caller keeps it until close() */
-    size_t buffer_B;    /* at least gtopo_transport.buffer_B(message_B, depth) */
-    size_t message_B;
-    uint32_t depth;       /* messages in flight */
-    uint64_t deadline_ns; /* longest time without progress */
+    const struct gtopo_probe_options *probe; /* checked by gtopo_probe_options_check() */
+    const struct gtopo_probe_end *own;       /* &probe->from or &probe->to */
+    int initiator;                           /* 1 for the end that drives */
+    uint64_t seed;                           /* of the pattern; the same at both ends */
+    struct gtopo_region *region;             /* at least buffer_B() bytes */
+    struct gtopo_region *other;              /* the memory of probe->to, for a transport that is alone; else NULL */
+    const struct gtopo_memory *host;         /* for what the transport itself needs */
+    uint64_t deadline_ns;                    /* longest time without progress */
+};
+
+/* When each message was posted and when it was seen complete, for perftest's figures. */
+struct gtopo_trace {
+    uint64_t *posted_ns, *completed_ns; /* of so many messages: gtopo_run.messages · queue pairs */
+    uint64_t posted, completed;
 };
 
 /*
  * The initiator's loop fills samples until sample() says so. A sample is the time of `batch` messages (bandwidth), or
- * one way of one message (latency). Arrivals are seen in lumps: when more than a batch arrived at once, each batch of
- * the lump gets its share of the time since the last one. The samples of a run sum to its length, so their mean is the
- * rate; their median is not, until they are merged into blocks (statistics.c).
+ * the time that the metric's method names, of one message (latency). Arrivals are seen in lumps: when more than a batch
+ * arrived at once, each batch of the lump gets its share of the time since the last one. The samples of a run sum to
+ * its length, so their mean is the rate; their median is not, until they are merged into blocks (statistics.c).
  */
 struct gtopo_run {
-    uint64_t batch; /* messages a sample, at least 1; set by the engine, bandwidth only */
-    /* Takes one sample in nanoseconds; non-zero ends the run. Called between samples, outside what is timed for
-     * latency; for bandwidth it must cost little beside a batch. */
+    uint64_t batch;    /* messages a sample, at least 1; bandwidth only */
+    uint64_t messages; /* exactly so many for each queue pair; 0: until sample() says so */
+    /* Takes one sample in nanoseconds; non-zero ends the run. For bandwidth it must cost little beside a batch. */
     int (*sample)(void *context, double sample_ns);
     void *context;
+    struct gtopo_trace *trace; /* or NULL */
+};
+
+/* How this end's memory was reached; see struct gtopo_probe_side. */
+struct gtopo_reach {
+    char way[16], mapping[32], fallback[512];
+    char finding[32]; /* rule that names the fallback ("no-gpudirect"), or "" */
+    char next_step[256];
 };
 
 struct gtopo_transport {
     uint32_t abi; /* GTOPO_TRANSPORT_ABI */
     const char *name;
-    const char *operation;                         /* "write", "send" */
-    const char *bandwidth_method, *latency_method; /* in words, for the result */
-    /* Bytes of memory an endpoint needs. */
-    size_t (*buffer_B)(size_t message_B, uint32_t depth);
+    /* How it measures, in words; constant. NULL when it cannot. */
+    const char *(*method)(const struct gtopo_probe_options *probe);
+    /* Bytes of memory that an end needs. */
+    size_t (*buffer_B)(const struct gtopo_probe_options *probe, int initiator);
     int (*open)(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error);
-    /* This end's address, to be given to the other; *size holds the room in blob (GTOPO_BLOB_MAX). */
+    /* This end's address, to be given to the other; *size holds the room in blob (GTOPO_BLOB_MAX). NULL when alone. */
     int (*address)(void *endpoint, void *blob, size_t *size, struct gtopo_error *error);
-    /* The blob comes from a peer: every field of it is checked. */
+    /* The blob comes from a peer: every field of it is checked. NULL when alone. */
     int (*connect)(void *endpoint, const void *blob, size_t size, struct gtopo_error *error);
-    /* The initiator's loop: bandwidth or latency, as opened. Ends when run->sample says so, on an error or when
-     * nothing moved for deadline_ns; tells the other end's serve() to return. */
+    /* The initiator's loop: as opened. Ends when run->sample says so, on an error or when nothing moved for
+     * deadline_ns; tells the other end's serve() to return. */
     int (*run)(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
-    /* The other end's loop, until the initiator's run ended. NULL when that end has nothing to do (the NIC serves). */
-    int (*serve)(void *endpoint, struct gtopo_error *error);
-    /* After run and serve: does the memory hold what the other end sent (gtopo_pattern_byte)? */
+    /*
+     * The other end's loop, until the initiator's run ended. In a two-way probe it drives too, and hands samples to
+     * run->sample, whose answer it does not look at; else run is NULL. NULL when that end has nothing to do.
+     */
+    int (*serve)(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
+    /* After run and serve: does the memory hold what the other end sent? Errors: GTOPO_EDATA, saying where. */
     int (*verify)(void *endpoint, struct gtopo_error *error);
     /* What was chosen, for people: "RC, MTU 4096, GID 1 ::ffff:10.9.0.1 (RoCE v2)". Zero-terminated. */
     void (*describe)(void *endpoint, char *text, size_t size);
-    void (*close)(void *endpoint); /* NULL is accepted */
+    void (*reach)(void *endpoint, struct gtopo_reach *reach); /* NULL: the memory as it is */
+    void (*close)(void *endpoint);                            /* NULL is accepted */
 };
 
-/* The bytes that an initiator sends: position in the message, so that a shifted or stale message shows. */
-static inline uint8_t gtopo_pattern_byte(size_t position)
+/*
+ * The byte at a position of a message: of a seed (the probe's, and the place of the message in the ring), so that a
+ * shifted, stale or swapped message shows.
+ */
+static inline uint64_t gtopo_pattern_word(uint64_t seed, size_t position)
 {
-    return (uint8_t)(position * 131 + (position >> 8) * 29 + 0x5a);
+    uint64_t word = (position / 8 + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ seed;
+
+    word ^= word >> 29;
+    word *= UINT64_C(0xbf58476d1ce4e5b9);
+    return word ^ word >> 32;
+}
+
+static inline uint8_t gtopo_pattern_byte(uint64_t seed, size_t position)
+{
+    return (uint8_t)(gtopo_pattern_word(seed, position) >> (position % 8 * 8));
 }
 
 /*
@@ -94,5 +138,15 @@ typedef const struct gtopo_transport *gtopo_module_transport_function(void);
  * version.
  */
 int gtopo_transport_find(const char *name, const struct gtopo_transport **transport, struct gtopo_error *error);
+
+/* Fill a part of a region with the pattern, or compare it; messages of any size, in pieces. bench/pattern.c */
+int gtopo_pattern_store(const struct gtopo_region *region, size_t offset, size_t size, uint64_t seed,
+                        struct gtopo_error *error);
+/* Fill it with bytes of which each differs from the pattern's. */
+int gtopo_pattern_poison(const struct gtopo_region *region, size_t offset, size_t size, uint64_t seed,
+                         struct gtopo_error *error);
+/* *wrong is the position of the first byte that differs, or `size`; is and should are its values. */
+int gtopo_pattern_compare(const struct gtopo_region *region, size_t offset, size_t size, uint64_t seed, size_t *wrong,
+                          uint8_t *is, uint8_t *should, struct gtopo_error *error);
 
 #endif

@@ -10,5 +10,6 @@
 #include <gputopo/error.h>
 #include <gputopo/host.h>
 #include <gputopo/map.h>
+#include <gputopo/probe.h>
 
 #endif

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define HUGE_PAGE_B ((size_t)2 << 20)
 #define MPOL_BIND_MODE 2 /* MPOL_BIND of linux/mempolicy.h, whose macros clash with numaif.h's */
 
 /* ---- nodes ---- */
@@ -83,36 +84,61 @@ static int place_refused(int numa, int cause, const void *data, struct gtopo_err
                       strerror(cause), there ? "cannot be known where it lies" : "lies elsewhere");
 }
 
-static int allocate_host(int numa, size_t size, void **data, struct gtopo_error *error)
+static int allocate_host(struct gtopo_region *region, struct gtopo_error *error)
 {
+    int numa = region->numa, refused = 0, status = 0;
     void *memory;
-    int refused = 0, status = 0;
 
     if (numa != GTOPO_NUMA_ANY && (status = gtopo_node_check(numa, error)))
         return status;
-    memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return gtopo_fail(error, GTOPO_ENOMEM, "use a smaller message or depth", "cannot get %zu bytes of memory: %s",
-                          size, strerror(errno));
+                          region->size, strerror(errno));
     /* a mapping of its own, not merged with a neighbour, so that numa_maps has a line for it */
-    madvise(memory, size, MADV_DONTFORK);
-    if (numa != GTOPO_NUMA_ANY && bind_memory(numa, memory, size))
+    madvise(memory, region->size, MADV_DONTFORK);
+    if (region->size >= HUGE_PAGE_B)
+        madvise(memory, region->size, MADV_HUGEPAGE);
+    if (numa != GTOPO_NUMA_ANY && bind_memory(numa, memory, region->size))
         refused = errno;
-    memset(memory, 0, size);
+    memset(memory, 0, region->size);
     if (refused)
         status = place_refused(numa, refused, memory, error);
     if (status) {
-        munmap(memory, size);
+        munmap(memory, region->size);
         return status;
     }
-    *data = memory;
+    region->data = memory;
     return 0;
 }
 
-static void release_host(void *data, size_t size)
+static void release_host(struct gtopo_region *region)
 {
-    if (data)
-        munmap(data, size);
+    if (region->data)
+        munmap(region->data, region->size);
+    region->data = NULL;
 }
 
-const struct gtopo_memory gtopo_memory_host = {"host", allocate_host, release_host};
+static int store_host(const struct gtopo_region *region, size_t offset, const void *from, size_t size,
+                      struct gtopo_error *error)
+{
+    (void)error;
+    memcpy((uint8_t *)region->data + offset, from, size);
+    return 0;
+}
+
+static int load_host(const struct gtopo_region *region, size_t offset, void *to, size_t size, struct gtopo_error *error)
+{
+    (void)error;
+    memcpy(to, (const uint8_t *)region->data + offset, size);
+    return 0;
+}
+
+const struct gtopo_memory gtopo_memory_host = {
+    .name = "host",
+    .is_host = 1,
+    .allocate = allocate_host,
+    .release = release_host,
+    .store = store_host,
+    .load = load_host,
+};

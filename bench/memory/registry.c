@@ -7,13 +7,14 @@ static const struct gtopo_memory *const memories[] = {
     &gtopo_memory_host,
 };
 
-int gtopo_memory_find(const char *name, const struct gtopo_memory **memory, struct gtopo_error *error)
+int gtopo_memory_find(const char *name, struct gtopo_region *region, struct gtopo_error *error)
 {
     size_t i;
 
+    memset(region, 0, sizeof *region);
     for (i = 0; i < sizeof memories / sizeof *memories; i++)
         if (!strcmp(memories[i]->name, name)) {
-            *memory = memories[i];
+            region->memory = memories[i];
             return 0;
         }
     return gtopo_fail(error, GTOPO_EUSAGE, "\"host\" is always there", "there is no memory \"%.40s\"", name);

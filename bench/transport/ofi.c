@@ -79,18 +79,19 @@ static size_t slot_count(size_t message_B, uint32_t depth)
     return fitting ? fitting : 1;
 }
 
-static size_t ofi_buffer(size_t message_B, uint32_t depth)
+static size_t ofi_buffer(const struct gtopo_probe_options *probe, int initiator)
 {
-    size_t credits_B = 2 * GTOPO_OFI_CREDITS * sizeof(uint64_t);
+    size_t credits_B = 2 * GTOPO_OFI_CREDITS * sizeof(uint64_t), message_B = (size_t)probe->message_B;
 
-    return round_up((1 + slot_count(message_B, depth)) * slot_size(message_B) + credits_B, PAGE_B);
+    (void)initiator;
+    return round_up((1 + slot_count(message_B, probe->depth)) * slot_size(message_B) + credits_B, PAGE_B);
 }
 
 static void lay_out(struct gtopo_ofi *o)
 {
-    o->slot_B = slot_size(o->options.message_B);
-    o->slots = slot_count(o->options.message_B, o->options.depth);
-    o->message = o->options.buffer;
+    o->slot_B = slot_size(o->message_B);
+    o->slots = slot_count(o->message_B, o->probe->depth);
+    o->message = o->region->data;
     o->ring = o->message + o->slot_B;
     o->credits_in = o->ring + o->slots * o->slot_B;
     o->credits_out = o->credits_in + GTOPO_OFI_CREDITS * sizeof(uint64_t);
@@ -198,7 +199,7 @@ static int open_endpoint(struct gtopo_ofi *o, struct gtopo_error *error)
         (status = fi_ep_bind(o->ep, &o->cq->fid, FI_TRANSMIT | FI_RECV)) || (status = fi_enable(o->ep)))
         return gtopo_ofi_fail(o, -status, "its endpoint", error);
     if (o->info->domain_attr->mr_mode & FI_MR_LOCAL) {
-        status = fi_mr_reg(o->domain, o->options.buffer, o->options.buffer_B, FI_SEND | FI_RECV, 0, 0, 0, &o->mr, NULL);
+        status = fi_mr_reg(o->domain, o->region->data, o->region->size, FI_SEND | FI_RECV, 0, 0, 0, &o->mr, NULL);
         if (status)
             return gtopo_ofi_fail(o, -status, "registering memory (`ulimit -l`)", error);
     }
@@ -209,16 +210,16 @@ static int open_endpoint(struct gtopo_ofi *o, struct gtopo_error *error)
 static int count_operations(struct gtopo_ofi *o, struct gtopo_error *error)
 {
     size_t most_sends = o->info->tx_attr->size, most_receives = o->info->rx_attr->size;
-    size_t needed = o->options.metric == GTOPO_LATENCY_ns ? LATENCY_RECEIVES : (size_t)o->options.depth + 1;
+    size_t needed = o->probe->metric == GTOPO_LATENCY_ns ? LATENCY_RECEIVES : (size_t)o->probe->depth + 1;
 
     if (needed > most_receives || GTOPO_OFI_CREDITS > most_receives)
         return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth",
                           "provider %s takes at most %zu messages in flight, not %zu", o->provider, most_receives,
                           needed);
-    if (o->options.metric == GTOPO_LATENCY_ns) {
+    if (o->probe->metric == GTOPO_LATENCY_ns) {
         o->receive_count = needed;
         o->send_count = 2;
-    } else if (o->options.initiator) {
+    } else if (o->initiator) {
         o->receive_count = GTOPO_OFI_CREDITS;
         o->send_count = needed;
     } else {
@@ -239,7 +240,7 @@ static int count_operations(struct gtopo_ofi *o, struct gtopo_error *error)
 
 static int post_receives(struct gtopo_ofi *o, struct gtopo_error *error)
 {
-    int credits = o->options.metric == GTOPO_BANDWIDTH_Bps && o->options.initiator, status = 0;
+    int credits = o->probe->metric == GTOPO_BANDWIDTH_Bps && o->initiator, status = 0;
     size_t i;
 
     for (i = 0; i < o->send_count; i++)
@@ -249,7 +250,7 @@ static int post_receives(struct gtopo_ofi *o, struct gtopo_error *error)
 
         operation->receives = 1;
         operation->data = credits ? o->credits_in + i * sizeof(uint64_t) : o->ring + i % o->slots * o->slot_B;
-        operation->size = credits ? sizeof(uint64_t) : o->options.message_B + 1;
+        operation->size = credits ? sizeof(uint64_t) : o->message_B + 1;
         status = gtopo_ofi_post_receive(o, operation, error);
     }
     return status;
@@ -290,20 +291,20 @@ static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoin
     struct gtopo_ofi *o;
     int status;
 
-    if (!options->message_B || !options->depth || options->buffer_B < ofi_buffer(options->message_B, options->depth))
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL,
-                          "a message of %zu bytes and a depth of %u do not fit a buffer of %zu bytes",
-                          options->message_B, options->depth, options->buffer_B);
     o = calloc(1, sizeof *o);
     if (!o)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    o->options = *options;
-    o->options.device = NULL;
+    o->probe = options->probe;
+    o->message_B = (size_t)options->probe->message_B;
+    o->initiator = options->initiator;
+    o->seed = options->seed;
+    o->region = options->region;
+    o->deadline_ns = options->deadline_ns;
     o->peer = FI_ADDR_UNSPEC;
     lay_out(o);
     gtopo_ofi_fill(o);
     gtopo_signals_save(&signals);
-    status = read_device(o, options->device, error);
+    status = read_device(o, options->own->device, error);
     if (!status)
         status = find_provider(o, error);
     if (!status)
@@ -329,10 +330,10 @@ static int ofi_address(void *endpoint, void *data, size_t *size, struct gtopo_er
     struct blob blob = {
         .magic = BLOB_MAGIC,
         .version = htole16(BLOB_VERSION),
-        .initiator = o->options.initiator != 0,
-        .metric = (uint8_t)o->options.metric,
-        .message_B = htole64(o->options.message_B),
-        .depth = htole32(o->options.depth),
+        .initiator = o->initiator != 0,
+        .metric = (uint8_t)o->probe->metric,
+        .message_B = htole64(o->message_B),
+        .depth = htole32(o->probe->depth),
         .format = htole32(o->info->addr_format),
     };
     size_t address_B = sizeof blob.address;
@@ -388,9 +389,9 @@ static int read_blob(const struct gtopo_ofi *o, const void *data, size_t size, s
     blob->depth = le32toh(blob->depth);
     blob->format = le32toh(blob->format);
     blob->address_B = le32toh(blob->address_B);
-    if (blob->initiator != !o->options.initiator)
+    if (blob->initiator != !o->initiator)
         return refuse(error, "both ends have the same role");
-    if (blob->metric != o->options.metric || blob->message_B != o->options.message_B || blob->depth != o->options.depth)
+    if (blob->metric != o->probe->metric || blob->message_B != o->message_B || blob->depth != o->probe->depth)
         return refuse(error, "the ends are to measure different things");
     if (memcmp(blob->provider, o->provider, sizeof blob->provider) || blob->format != o->info->addr_format)
         return refuse(error, "it is of another provider or address family");
@@ -422,12 +423,16 @@ static void ofi_describe(void *endpoint, char *text, size_t size)
              o->source);
 }
 
+static const char *ofi_method(const struct gtopo_probe_options *probe)
+{
+    return probe->metric == GTOPO_LATENCY_ns ? "half a round trip of messages, polling"
+                                             : "messages, timed by the receiver's credits while the pipe is kept full";
+}
+
 static const struct gtopo_transport ofi = {
     .abi = GTOPO_TRANSPORT_ABI,
     .name = "ofi",
-    .operation = "send",
-    .bandwidth_method = "messages, timed by the receiver's credits while the pipe is kept full",
-    .latency_method = "half a round trip of messages, polling",
+    .method = ofi_method,
     .buffer_B = ofi_buffer,
     .open = ofi_open,
     .address = ofi_address,

@@ -32,7 +32,11 @@ struct gtopo_ofi_operation {
 };
 
 struct gtopo_ofi {
-    struct gtopo_endpoint_options options; /* device is not kept */
+    const struct gtopo_probe_options *probe;
+    size_t message_B;
+    int initiator;
+    uint64_t seed, deadline_ns;
+    struct gtopo_region *region;
     char provider[32], source[64];
     struct fi_info *info;
     struct fid_fabric *fabric;
@@ -66,7 +70,7 @@ int gtopo_ofi_post_receive(struct gtopo_ofi *endpoint, struct gtopo_ofi_operatio
 int gtopo_ofi_loop(struct gtopo_ofi *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
 /* The loops, guarded. */
 int gtopo_ofi_run(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
-int gtopo_ofi_serve(void *endpoint, struct gtopo_error *error);
+int gtopo_ofi_serve(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
 /* Fill the message with the pattern, and the ring with anything but. */
 void gtopo_ofi_fill(struct gtopo_ofi *endpoint);
 int gtopo_ofi_verify(void *endpoint, struct gtopo_error *error);

@@ -44,8 +44,10 @@ static void *thread_main(void *context)
     struct gtopo_run run = {.sample = sample, .context = g};
     int before;
 
-    if (g->run)
+    if (g->run) {
         run.batch = g->run->batch;
+        run.messages = g->run->messages;
+    }
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
     g->status = gtopo_ofi_loop(g->o, g->run ? &run : NULL, g->error);
     pthread_setcanceltype(before, NULL);
@@ -78,7 +80,7 @@ static int ended(struct guarded *g)
  */
 static int watch(struct guarded *g)
 {
-    uint64_t still = 0, most = g->o->options.deadline_ns / CHECK_NS + 2;
+    uint64_t still = 0, most = g->o->deadline_ns / CHECK_NS + 2;
     unsigned before = atomic_load(&g->o->beats), now;
 
     while (!ended(g)) {
@@ -134,7 +136,7 @@ static int run_guarded(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
             g.status = gtopo_fail(error, GTOPO_ETIMEOUT, "is the other end alive? Look at its error",
                                   "provider %s: a call did not return for %.3g s, most likely because the other end "
                                   "died in the midst of one",
-                                  o->provider, (double)o->options.deadline_ns * 1e-9);
+                                  o->provider, (double)o->deadline_ns * 1e-9);
         }
         pthread_join(thread, NULL);
     }
@@ -148,7 +150,8 @@ int gtopo_ofi_run(void *endpoint, const struct gtopo_run *run, struct gtopo_erro
     return run_guarded(endpoint, run, error);
 }
 
-int gtopo_ofi_serve(void *endpoint, struct gtopo_error *error)
+int gtopo_ofi_serve(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
 {
+    (void)run; /* it drives from one end only */
     return run_guarded(endpoint, NULL, error);
 }

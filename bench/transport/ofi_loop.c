@@ -37,7 +37,7 @@ static int fail_expired(const struct gtopo_ofi *o, struct gtopo_error *error)
 {
     return gtopo_fail(error, GTOPO_ETIMEOUT, "is the other end alive? Look at its error",
                       "provider %s: nothing came from the other end for %.3g s", o->provider,
-                      (double)o->options.deadline_ns * 1e-9);
+                      (double)o->deadline_ns * 1e-9);
 }
 
 /* ---- moving on ---- */
@@ -115,6 +115,7 @@ static int drain(struct gtopo_ofi *o, struct gtopo_wait *wait, struct gtopo_erro
 /* ---- bandwidth, the initiator ---- */
 
 struct stream {
+    uint64_t sent;       /* but for the last one, which is longer */
     uint64_t uncredited; /* messages sent of which the other end has not said that it has them */
     int stopping, stop_sent;
     struct gtopo_meter meter;
@@ -124,14 +125,17 @@ struct stream {
 /* Send what may be sent. */
 static int fill_stream(struct gtopo_ofi *o, struct stream *s, struct gtopo_error *error)
 {
+    uint64_t most = s->meter.run->messages;
     int sent = 1;
 
-    while (sent == 1 && !s->stopping && s->uncredited < o->options.depth) {
-        sent = try_send(o, o->message, o->options.message_B, error);
+    while (sent == 1 && !s->stopping && s->uncredited < o->probe->depth) {
+        sent = try_send(o, o->message, o->message_B, error);
         s->uncredited += sent == 1;
+        s->sent += sent == 1;
+        s->stopping = most && s->sent == most;
     }
     if (sent >= 0 && s->stopping && !s->stop_sent) {
-        sent = try_send(o, o->message, o->options.message_B + 1, error);
+        sent = try_send(o, o->message, o->message_B + 1, error);
         s->stop_sent = sent == 1;
         s->uncredited += sent == 1;
     }
@@ -160,8 +164,9 @@ static int take_credits(struct gtopo_ofi *o, struct stream *s, const struct arri
             return status;
     }
     s->uncredited -= credited;
-    if (credited && !s->stopping)
-        s->stopping = gtopo_meter_add(&s->meter, credited, gtopo_clock_ns());
+    /* of a given number the last ones are still under way when all are sent */
+    if (credited && (!s->stopping || s->meter.run->messages) && gtopo_meter_add(&s->meter, credited, gtopo_clock_ns()))
+        s->stopping = 1;
     return 0;
 }
 
@@ -171,7 +176,7 @@ static int run_bandwidth(struct gtopo_ofi *o, const struct gtopo_run *run, struc
     struct arrivals arrivals;
     int status = 0;
 
-    gtopo_wait_init(&s.wait, o->options.deadline_ns);
+    gtopo_wait_init(&s.wait, o->deadline_ns);
     while (!status && !(s.stop_sent && !s.uncredited)) {
         status = fill_stream(o, &s, error);
         if (!status)
@@ -191,12 +196,12 @@ static int take_data(struct gtopo_ofi *o, const struct arrivals *arrivals, uint6
     int status;
 
     for (i = 0; i < arrivals->count; i++) {
-        size_t more = arrivals->of[i].size - o->options.message_B; /* huge when it is shorter */
+        size_t more = arrivals->of[i].size - o->message_B; /* huge when it is shorter */
 
         if (more > 1 || *stopped)
             return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version on both ends",
                               "provider %s: a message of %zu bytes came instead of %zu", o->provider,
-                              arrivals->of[i].size, o->options.message_B);
+                              arrivals->of[i].size, o->message_B);
         *stopped = (int)more;
         ++*uncredited;
         o->received++;
@@ -224,12 +229,12 @@ static int give_credit(struct gtopo_ofi *o, uint64_t *uncredited, struct gtopo_e
 
 static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
 {
-    uint64_t uncredited = 0, quota = o->options.depth < 8 ? 1 : o->options.depth / 4;
+    uint64_t uncredited = 0, quota = o->probe->depth < 8 ? 1 : o->probe->depth / 4;
     struct arrivals arrivals;
     struct gtopo_wait wait;
     int status = 0, stopped = 0;
 
-    gtopo_wait_init(&wait, o->options.deadline_ns);
+    gtopo_wait_init(&wait, o->deadline_ns);
     while (!status && !(stopped && !uncredited)) {
         status = poll_once(o, &arrivals, &wait, error);
         if (!status)
@@ -251,7 +256,7 @@ struct pingpong {
 static int ping(struct pingpong *p, int last, struct gtopo_error *error)
 {
     struct gtopo_ofi *o = p->o;
-    size_t size = o->options.message_B + (size_t)last;
+    size_t size = o->message_B + (size_t)last;
     struct arrivals none;
     int status, sent = 0;
 
@@ -292,11 +297,11 @@ static int await_message(struct pingpong *p, int *last, struct gtopo_error *erro
         if (status)
             return status;
     }
-    more = arrivals.of[0].size - p->o->options.message_B; /* huge when it is shorter */
+    more = arrivals.of[0].size - p->o->message_B; /* huge when it is shorter */
     if (arrivals.count > 1 || more > 1)
         return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version on both ends",
                           "provider %s: %zu messages of %zu bytes came instead of one of %zu", p->o->provider,
-                          arrivals.count, arrivals.of[0].size, p->o->options.message_B);
+                          arrivals.count, arrivals.of[0].size, p->o->message_B);
     p->taken = arrivals.of[0].operation;
     p->o->received++;
     *last = (int)more;
@@ -306,9 +311,10 @@ static int await_message(struct pingpong *p, int *last, struct gtopo_error *erro
 static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct pingpong p = {.o = o};
+    uint64_t turns = 0;
     int status, ending = 0, last = 0;
 
-    gtopo_wait_init(&p.wait, o->options.deadline_ns);
+    gtopo_wait_init(&p.wait, o->deadline_ns);
     do {
         uint64_t start_ns = gtopo_clock_ns();
 
@@ -320,7 +326,7 @@ static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
         if (last != ending)
             return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "provider %s: the other end ended too early", o->provider);
         if (!ending)
-            ending = run->sample(run->context, (double)(gtopo_clock_ns() - start_ns) / 2) != 0;
+            ending = run->sample(run->context, (double)(gtopo_clock_ns() - start_ns) / 2) || ++turns == run->messages;
     } while (!last);
     return drain(o, &p.wait, error);
 }
@@ -330,7 +336,7 @@ static int serve_latency(struct gtopo_ofi *o, struct gtopo_error *error)
     struct pingpong p = {.o = o};
     int status, last = 0;
 
-    gtopo_wait_init(&p.wait, o->options.deadline_ns);
+    gtopo_wait_init(&p.wait, o->deadline_ns);
     while (!last) {
         status = await_message(&p, &last, error);
         if (!status)
@@ -345,7 +351,7 @@ int gtopo_ofi_loop(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtop
 {
     int status;
 
-    if (o->options.metric == GTOPO_LATENCY_ns)
+    if (o->probe->metric == GTOPO_LATENCY_ns)
         status = run ? run_latency(o, run, error) : serve_latency(o, error);
     else
         status = run ? run_bandwidth(o, run, error) : serve_bandwidth(o, error);
@@ -357,13 +363,13 @@ int gtopo_ofi_loop(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtop
 
 void gtopo_ofi_fill(struct gtopo_ofi *o)
 {
-    size_t size = o->options.message_B + 1, slot, i;
+    size_t size = o->message_B + 1, slot, i;
 
     for (i = 0; i < size; i++)
-        o->message[i] = gtopo_pattern_byte(i);
+        o->message[i] = gtopo_pattern_byte(o->seed, i);
     for (slot = 0; slot < o->slots; slot++)
         for (i = 0; i < size; i++)
-            o->ring[slot * o->slot_B + i] = (uint8_t)~gtopo_pattern_byte(i);
+            o->ring[slot * o->slot_B + i] = (uint8_t)~gtopo_pattern_byte(o->seed, i);
 }
 
 int gtopo_ofi_verify(void *endpoint, struct gtopo_error *error)
@@ -377,13 +383,13 @@ int gtopo_ofi_verify(void *endpoint, struct gtopo_error *error)
     if (o->received < slots)
         slots = (size_t)o->received;
     for (slot = 0; slot < slots; slot++)
-        for (i = 0; i < o->options.message_B; i++) {
-            uint8_t is = o->ring[slot * o->slot_B + i], want = gtopo_pattern_byte(i);
+        for (i = 0; i < o->message_B; i++) {
+            uint8_t is = o->ring[slot * o->slot_B + i], want = gtopo_pattern_byte(o->seed, i);
 
             if (is != want)
                 return gtopo_fail(error, GTOPO_EDATA, "run a memory test on both hosts",
                                   "provider %s: byte %zu of a message of %zu is 0x%02x and should be 0x%02x",
-                                  o->provider, i, o->options.message_B, is, want);
+                                  o->provider, i, o->message_B, is, want);
         }
     return 0;
 }

@@ -26,14 +26,20 @@ GTOPO_MODULE_TRANSPORT(ofi);
 #define OFI NOT_BUILT
 #endif
 
+#define RDMA_OPERATIONS                                                                                                \
+    (1u << GTOPO_WRITE | 1u << GTOPO_READ | 1u << GTOPO_SEND | 1u << GTOPO_WRITE_IMM | 1u << GTOPO_FETCH_ADD |         \
+     1u << GTOPO_COMPARE_SWAP)
+
 static const struct entry {
-    const char *name;
+    struct gtopo_transport_facts facts;
     const char *needs; /* library and where it comes from, for people */
     const char *symbol;
     gtopo_module_transport_function *linked;
 } entries[] = {
-    {"verbs", "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)", VERBS},
-    {"ofi", "libfabric (Debian: libfabric1; Red Hat: libfabric)", OFI},
+    {{.name = "verbs", .operations = RDMA_OPERATIONS, .two_way = 1, .is_rdma = 1, .gpu_memory = 1},
+     "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)",
+     VERBS},
+    {{.name = "ofi", .operations = 1u << GTOPO_SEND}, "libfabric (Debian: libfabric1; Red Hat: libfabric)", OFI},
 };
 #define ENTRIES (sizeof entries / sizeof *entries)
 
@@ -49,8 +55,8 @@ static int load(const struct entry *entry, gtopo_module_transport_function **fun
     if (!entry->symbol)
         return gtopo_fail(error, GTOPO_EMISSING,
                           "install its development package (Debian: libibverbs-dev, libfabric-dev) and configure again",
-                          "transport %s was left out when gputopo was built", entry->name);
-    status = gtopo_module_load(entry->name, entry->symbol, &address, error);
+                          "transport %s was left out when gputopo was built", entry->facts.name);
+    status = gtopo_module_load(entry->facts.name, entry->symbol, &address, error);
     if (status == GTOPO_EMISSING && error)
         snprintf(error->hint, sizeof error->hint, "install gputopo again if its own file is missing, else %s",
                  entry->needs);
@@ -65,22 +71,38 @@ static int unknown(const char *name, struct gtopo_error *error)
 
     for (i = 0; i < ENTRIES; i++) {
         strncat(known, i ? ", " : "known: ", sizeof known - strlen(known) - 1);
-        strncat(known, entries[i].name, sizeof known - strlen(known) - 1);
+        strncat(known, entries[i].facts.name, sizeof known - strlen(known) - 1);
     }
     return gtopo_fail(error, GTOPO_EUSAGE, known, "there is no transport \"%.40s\"", name);
+}
+
+static const struct entry *find(const char *name)
+{
+    for (size_t i = 0; i < ENTRIES; i++)
+        if (!strcmp(entries[i].facts.name, name))
+            return &entries[i];
+    return NULL;
+}
+
+int gtopo_transport_facts(const char *name, const struct gtopo_transport_facts **facts, struct gtopo_error *error)
+{
+    const struct entry *entry = find(name);
+
+    if (!entry)
+        return unknown(name, error);
+    *facts = &entry->facts;
+    return 0;
 }
 
 int gtopo_transport_find(const char *name, const struct gtopo_transport **transport, struct gtopo_error *error)
 {
     gtopo_module_transport_function *function = NULL;
-    size_t i;
+    const struct entry *entry = find(name);
     int status;
 
-    for (i = 0; i < ENTRIES && strcmp(entries[i].name, name); i++)
-        ;
-    if (i == ENTRIES)
+    if (!entry)
         return unknown(name, error);
-    status = load(&entries[i], &function, error);
+    status = load(entry, &function, error);
     if (status)
         return status;
     *transport = function();

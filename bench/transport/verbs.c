@@ -1,63 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transport "verbs": RDMA writes over a reliable connected queue pair. */
+/* Transport "verbs": RDMA over reliable connected queue pairs. Device, port, queue pairs. */
 #include "bench/transport/verbs.h"
 #include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define PAGE_B ((size_t)4096)
 #define LINE_B ((size_t)64)
-#define INLINE_MAX_B 220      /* perftest's default for write latency */
+#define CHECKED_MAX_B ((size_t)16 << 20)
+#define SENDS_MIN 16 /* what staging has under way */
+#define RECEIVES 512 /* perftest's */
+/* perftest's defaults for latency: a message that travels in the work request spares the device a read of memory. */
+#define INLINE_WRITE_B 220
+#define INLINE_SEND_B 236
 #define NUMBER_MASK 0xffffffu /* queue pair and packet sequence numbers have 24 bits */
-#define UNICAST_LID_MAX 0xbfff
-#define RETRIES 6 /* rxe takes 7 for endless, which it only is for a receiver that is not ready */
-#define BLOB_MAGIC "GTOV"
-#define BLOB_VERSION 1
-
-/* An end's address. Little-endian. */
-struct blob {
-    uint8_t magic[4];
-    uint16_t version;
-    uint8_t initiator, metric;
-    uint64_t message_B;
-    uint64_t address, room_B; /* the receive area */
-    uint32_t key, queue_pair, sequence;
-    uint16_t lid;
-    uint8_t mtu, link_layer; /* enum ibv_mtu, IBV_LINK_LAYER_… */
-    uint8_t needs_grh, gid_count, reserved[6];
-    struct gtopo_verbs_gid gids[GTOPO_VERBS_GIDS_MAX];
-} __attribute__((packed));
-
-_Static_assert(sizeof(struct blob) <= GTOPO_BLOB_MAX, "an address must fit into a blob");
 
 static size_t round_up(size_t size, size_t unit)
 {
     return (size + unit - 1) / unit * unit;
 }
 
-/* The ring of slots of one area. */
-static size_t area(size_t message_B, size_t *slot_B, size_t *slots)
+/*
+ * The ring of slots of one area. Where each message is checked, a slot for each that is in flight, as far as memory
+ * goes; of a ping-pong two, so that the next message can be written while the device may still read the last.
+ */
+static size_t area(const struct gtopo_probe_options *probe, size_t *slot_B, size_t *slots)
 {
-    *slot_B = round_up(message_B, LINE_B);
+    size_t fitting;
+
+    *slot_B = round_up((size_t)probe->message_B, LINE_B);
+    fitting = CHECKED_MAX_B / *slot_B;
     *slots = 2 * *slot_B <= PAGE_B ? PAGE_B / *slot_B : 1;
+    if (probe->verify_every && fitting > *slots)
+        *slots = fitting < probe->depth ? fitting : probe->depth;
+    if (probe->metric == GTOPO_LATENCY_ns && *slots < 2 && fitting >= 2)
+        *slots = 2;
     return round_up(*slot_B * *slots, PAGE_B);
 }
 
-static size_t verbs_buffer(size_t message_B, uint32_t depth)
+static size_t verbs_buffer(const struct gtopo_probe_options *probe, int initiator)
 {
     size_t slot_B, slots;
 
-    (void)depth; /* as in perftest the messages in flight share their memory */
-    return 2 * area(message_B, &slot_B, &slots);
+    (void)initiator; /* as in perftest the messages in flight share their memory */
+    return 2 * probe->queue_pairs * area(probe, &slot_B, &slots);
 }
 
-/* ---- opening ---- */
+/* ---- the device ---- */
 
 static int fail_no_device(const char *name, struct ibv_device **devices, int count, struct gtopo_error *error)
 {
@@ -99,123 +92,147 @@ static int open_device(struct gtopo_verbs *v, struct gtopo_error *error)
     struct ibv_device **devices = ibv_get_device_list(&count);
 
     for (i = 0; devices && i < count; i++)
-        if (!strcmp(ibv_get_device_name(devices[i]), v->device))
+        if (!strcmp(ibv_get_device_name(devices[i]), v->own->device))
             break;
     if (!devices || i == count) {
-        status = fail_no_device(v->device, devices, devices ? count : 0, error);
+        status = fail_no_device(v->own->device, devices, devices ? count : 0, error);
         goto out;
     }
     v->context = ibv_open_device(devices[i]);
     if (!v->context)
-        status = fail_open(v->device, devices[i], error);
+        status = fail_open(v->own->device, devices[i], error);
 out:
     if (devices)
         ibv_free_device_list(devices);
     return status;
 }
 
-/* Does the port exist and run, and can it do what is asked for? */
+/* ---- the port ---- */
+
+/* Can the device do what is asked for? */
+static int check_limits(struct gtopo_verbs *v, struct gtopo_error *error)
+{
+    const struct gtopo_probe_options *probe = v->probe;
+    uint32_t most = (uint32_t)(v->device.max_qp_wr < v->device.max_cqe ? v->device.max_qp_wr : v->device.max_cqe);
+
+    if (v->message_B > v->port.max_msg_sz)
+        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller message",
+                          "%s port %u sends messages of at most %u bytes, not %zu", v->own->device, v->own->port,
+                          v->port.max_msg_sz, v->message_B);
+    if (v->send_depth > most || (uint64_t)v->send_depth * probe->queue_pairs > (uint64_t)v->device.max_cqe)
+        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth or fewer queue pairs",
+                          "%s takes at most %u messages in flight a queue pair and %d completions, not %u on each of "
+                          "%u queue pairs",
+                          v->own->device, most, v->device.max_cqe, v->send_depth, probe->queue_pairs);
+    if (v->receive_depth > most)
+        v->receive_depth = most;
+    if ((uint64_t)v->receive_depth * probe->queue_pairs > (uint64_t)v->device.max_cqe)
+        v->receive_depth = (uint32_t)v->device.max_cqe / probe->queue_pairs;
+    if (gtopo_operation_is_atomic(probe->operation) && v->device.atomic_cap == IBV_ATOMIC_NONE)
+        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s has no atomic operations", v->own->device);
+    v->reads = (uint32_t)v->device.max_qp_rd_atom;
+    if (gtopo_operation_is_round_trip(probe->operation) && !v->reads)
+        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s has no RDMA reads", v->own->device);
+    return 0;
+}
+
 static int check_port(struct gtopo_verbs *v, struct gtopo_error *error)
 {
-    struct ibv_device_attr device;
-    int cause = ibv_query_device(v->context, &device);
+    int cause = ibv_query_device(v->context, &v->device);
 
-    if (!cause && (!v->options.port || v->options.port > device.phys_port_cnt))
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "RDMA device %s has no port %u: it has %u", v->device,
-                          v->options.port, device.phys_port_cnt);
+    if (!cause && (!v->own->port || v->own->port > v->device.phys_port_cnt))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "RDMA device %s has no port %u: it has %u", v->own->device,
+                          v->own->port, v->device.phys_port_cnt);
     if (!cause)
-        cause = ibv_query_port(v->context, (uint8_t)v->options.port, &v->port);
+        cause = ibv_query_port(v->context, (uint8_t)v->own->port, &v->port);
     if (cause)
         return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)", "cannot ask %s port %u: %s",
-                          v->device, v->options.port, strerror(cause));
+                          v->own->device, v->own->port, strerror(cause));
     if (v->port.state != IBV_PORT_ACTIVE && v->port.state != IBV_PORT_ACTIVE_DEFER)
         return gtopo_fail(error, GTOPO_ELINKDOWN,
                           v->port.link_layer == IBV_LINK_LAYER_ETHERNET
                               ? "check the cable, and set the network device up (`rdma link`, `ip link`)"
                               : "check the cable and the subnet manager (`ibstat`, `sminfo`)",
-                          "%s port %u has no link: it is %s", v->device, v->options.port,
+                          "%s port %u has no link: it is %s", v->own->device, v->own->port,
                           ibv_port_state_str(v->port.state));
-    if (v->options.message_B > v->port.max_msg_sz)
-        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller message",
-                          "%s port %u sends messages of at most %u bytes, not %zu", v->device, v->options.port,
-                          v->port.max_msg_sz, v->options.message_B);
-    if (v->queue_depth > (uint32_t)device.max_qp_wr || v->queue_depth > (uint32_t)device.max_cqe)
-        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth", "%s takes at most %d writes in flight, not %u",
-                          v->device, device.max_qp_wr < device.max_cqe ? device.max_qp_wr : device.max_cqe,
-                          v->queue_depth);
-    return 0;
+    return check_limits(v, error);
 }
 
-static int fail_resource(const struct gtopo_verbs *v, const char *what, struct gtopo_error *error)
-{
-    struct rlimit limit = {0};
-    int cause = errno;
+/* ---- queue pairs ---- */
 
-    if (cause != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return gtopo_fail(error, cause == ENOMEM ? GTOPO_ESYSTEM : GTOPO_EDEVICE, "look at the kernel log (dmesg)",
-                          "cannot %s on %s: %s", what, v->device, strerror(cause));
-    return gtopo_fail(error, GTOPO_ESYSTEM,
-                      "raise it: `ulimit -l unlimited`, or memlock in /etc/security/limits.conf and log in again; for "
-                      "a service (slurmd) LimitMEMLOCK=infinity",
-                      "cannot %s on %s: %s; this process may lock %llu bytes (RLIMIT_MEMLOCK) and %zu are needed", what,
-                      v->device, strerror(cause), (unsigned long long)limit.rlim_cur, v->options.buffer_B);
+/* What shall travel in the work request: as asked, or by perftest's rule, which is for latency only. Not from memory
+ * that the processor cannot read. */
+static uint32_t wanted_inline(const struct gtopo_verbs *v)
+{
+    const struct gtopo_probe_options *probe = v->probe;
+    uint32_t most = probe->operation == GTOPO_SEND ? INLINE_SEND_B : INLINE_WRITE_B;
+
+    if (gtopo_operation_is_round_trip(probe->operation) || !v->region->memory->is_host)
+        return 0;
+    if (probe->inline_B != GTOPO_AUTO)
+        most = (uint32_t)probe->inline_B;
+    else if (probe->metric != GTOPO_LATENCY_ns)
+        return 0;
+    return v->message_B <= most ? (uint32_t)v->message_B : 0;
 }
 
-static int register_memory(struct gtopo_verbs *v, struct gtopo_error *error)
+static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_verbs_queue *queue, struct gtopo_error *error)
 {
-    int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-
-    /* Some processors need it for full bandwidth. It may not be used where the end of a message is polled for: there
-     * the last byte must be written last. */
-    if (v->options.metric == GTOPO_BANDWIDTH_Bps)
-        access |= IBV_ACCESS_RELAXED_ORDERING;
-    v->pd = ibv_alloc_pd(v->context);
-    if (!v->pd)
-        return fail_resource(v, "make a protection domain", error);
-    v->mr = ibv_reg_mr(v->pd, v->options.buffer, v->options.buffer_B, access);
-    return v->mr ? 0 : fail_resource(v, "register memory", error);
-}
-
-static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_error *error)
-{
-    struct ibv_qp_init_attr wanted =
-                                {
-                                    .qp_type = IBV_QPT_RC,
-                                    .cap = {.max_send_wr = v->queue_depth,
-                                            .max_recv_wr = 1,
-                                            .max_send_sge = 1,
-                                            .max_recv_sge = 1},
-                                },
-                            made;
+    struct ibv_qp_init_attr wanted = {
+        .qp_type = IBV_QPT_RC,
+        .send_cq = v->send_cq,
+        .recv_cq = v->receive_cq,
+        .cap = {.max_send_wr = v->send_depth,
+                .max_recv_wr = v->receive_depth,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = wanted_inline(v)},
+    };
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_INIT,
-        .port_num = (uint8_t)v->options.port,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+        .port_num = (uint8_t)v->own->port,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
     };
+    struct ibv_qp_init_attr made = wanted;
     int cause;
 
-    v->cq = ibv_create_cq(v->context, (int)v->queue_depth, NULL, NULL, 0);
-    if (!v->cq)
-        return fail_resource(v, "make a completion queue", error);
-    wanted.send_cq = wanted.recv_cq = v->cq;
-    if (v->options.metric == GTOPO_LATENCY_ns && v->options.message_B <= INLINE_MAX_B)
-        wanted.cap.max_inline_data = (uint32_t)v->options.message_B;
-    made = wanted;
-    v->qp = ibv_create_qp(v->pd, &made);
-    if (!v->qp && wanted.cap.max_inline_data) { /* some refuse what they cannot inline, others make it less */
+    if (v->device.atomic_cap != IBV_ATOMIC_NONE)
+        attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+    queue->qp = ibv_create_qp(v->pd, &made);
+    if (!queue->qp && wanted.cap.max_inline_data) { /* some refuse what they cannot inline, others make it less */
         made = wanted;
         made.cap.max_inline_data = 0;
-        v->qp = ibv_create_qp(v->pd, &made);
+        queue->qp = ibv_create_qp(v->pd, &made);
     }
-    if (!v->qp)
-        return fail_resource(v, "make a queue pair", error);
-    v->inlined = wanted.cap.max_inline_data && made.cap.max_inline_data >= v->options.message_B;
-    cause = ibv_modify_qp(v->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (!queue->qp)
+        return gtopo_verbs_fail_resource(v, "make a queue pair", 0, error);
+    v->inline_B = made.cap.max_inline_data < wanted.cap.max_inline_data ? 0 : wanted.cap.max_inline_data;
+    cause = ibv_modify_qp(queue->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (cause)
         return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
-                          "cannot prepare a queue pair on %s: %s", v->device, strerror(cause));
+                          "cannot prepare a queue pair on %s: %s", v->own->device, strerror(cause));
+    if (getrandom(&queue->psn, sizeof queue->psn, 0) != sizeof queue->psn)
+        return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no random numbers: %s", strerror(errno));
+    queue->psn &= NUMBER_MASK;
     return 0;
 }
+
+static int create_queues(struct gtopo_verbs *v, struct gtopo_error *error)
+{
+    uint32_t count = v->probe->queue_pairs;
+    int status = 0;
+
+    v->send_cq = ibv_create_cq(v->context, (int)(v->send_depth * count), NULL, NULL, 0);
+    if (v->send_cq)
+        v->receive_cq = ibv_create_cq(v->context, (int)(v->receive_depth * count), NULL, NULL, 0);
+    if (!v->receive_cq)
+        return gtopo_verbs_fail_resource(v, "make a completion queue", 0, error);
+    for (uint32_t q = 0; !status && q < count; q++)
+        status = create_queue_pair(v, &v->queues[q], error);
+    return status;
+}
+
+/* ---- opening and closing ---- */
 
 static void verbs_close(void *endpoint)
 {
@@ -223,12 +240,14 @@ static void verbs_close(void *endpoint)
 
     if (!v)
         return;
-    if (v->qp)
-        ibv_destroy_qp(v->qp);
-    if (v->cq)
-        ibv_destroy_cq(v->cq);
-    if (v->mr)
-        ibv_dereg_mr(v->mr);
+    for (uint32_t q = 0; q < v->probe->queue_pairs; q++)
+        if (v->queues[q].qp)
+            ibv_destroy_qp(v->queues[q].qp);
+    if (v->send_cq)
+        ibv_destroy_cq(v->send_cq);
+    if (v->receive_cq)
+        ibv_destroy_cq(v->receive_cq);
+    gtopo_verbs_unregister(v);
     if (v->pd)
         ibv_dealloc_pd(v->pd);
     if (v->context)
@@ -236,244 +255,157 @@ static void verbs_close(void *endpoint)
     free(v);
 }
 
+/* One more than the depth, for a word to the other end. */
+static void choose_depths(struct gtopo_verbs *v)
+{
+    v->send_depth = v->probe->metric == GTOPO_LATENCY_ns ? 0 : v->probe->depth + 1;
+    if (v->send_depth < SENDS_MIN)
+        v->send_depth = SENDS_MIN;
+    v->receive_depth = RECEIVES;
+}
+
 static int verbs_open(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error)
 {
-    struct gtopo_verbs *v;
-    int status = 0;
+    struct gtopo_verbs *v = calloc(1, sizeof *v);
+    int status;
 
-    if (!options->message_B || !options->depth || options->buffer_B < verbs_buffer(options->message_B, 1))
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL,
-                          "a message of %zu bytes and a depth of %u do not fit a buffer of "
-                          "%zu bytes",
-                          options->message_B, options->depth, options->buffer_B);
-    v = calloc(1, sizeof *v);
     if (!v)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    v->options = *options;
-    v->options.device = NULL;
-    snprintf(v->device, sizeof v->device, "%s", options->device);
-    v->queue_depth = options->metric == GTOPO_LATENCY_ns ? 1 : options->depth;
-    v->area_B = area(options->message_B, &v->slot_B, &v->slots);
-    v->send = options->buffer;
-    v->receive = v->send + v->area_B;
-    if (getrandom(&v->psn, sizeof v->psn, 0) != sizeof v->psn)
-        status = gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no random numbers: %s", strerror(errno));
-    v->psn &= NUMBER_MASK;
-    if (!status)
-        status = open_device(v, error);
+    v->probe = options->probe;
+    v->own = options->own;
+    v->initiator = options->initiator;
+    v->seed = options->seed;
+    v->region = options->region;
+    v->host = options->host;
+    v->deadline_ns = options->deadline_ns;
+    v->message_B = (size_t)options->probe->message_B;
+    v->area_B = area(v->probe, &v->slot_B, &v->slots);
+    choose_depths(v);
+    status = open_device(v, error);
     if (!status)
         status = check_port(v, error);
     if (!status)
-        status = gtopo_verbs_gids_read(v->context, options->port, v->gids, &v->gid_count, error);
+        status = gtopo_verbs_gids_read(v->context, v->own->port, v->own->gid, v->gids, &v->gid_count, error);
+    if (!status && !(v->pd = ibv_alloc_pd(v->context)))
+        status = gtopo_verbs_fail_resource(v, "make a protection domain", 0, error);
     if (!status)
-        status = register_memory(v, error);
+        status = gtopo_verbs_register(v, error);
     if (!status)
-        status = create_queue_pair(v, error);
+        status = create_queues(v, error);
+    if (!status)
+        status = gtopo_verbs_fill(v, error);
     if (status) {
         verbs_close(v);
         return status;
     }
-    gtopo_verbs_fill(v);
     *endpoint = v;
     return 0;
 }
 
-/* ---- connecting ---- */
+/* ---- running ---- */
 
-static int verbs_address(void *endpoint, void *data, size_t *size, struct gtopo_error *error)
-{
-    const struct gtopo_verbs *v = endpoint;
-    struct blob blob = {
-        .magic = BLOB_MAGIC,
-        .version = htole16(BLOB_VERSION),
-        .initiator = v->options.initiator != 0,
-        .metric = (uint8_t)v->options.metric,
-        .message_B = htole64(v->options.message_B),
-        .address = htole64((uintptr_t)v->receive),
-        .room_B = htole64(v->area_B),
-        .key = htole32(v->mr->rkey),
-        .queue_pair = htole32(v->qp->qp_num),
-        .sequence = htole32(v->psn),
-        .lid = htole16(v->port.lid),
-        .mtu = (uint8_t)v->port.active_mtu,
-        .link_layer = v->port.link_layer,
-        .needs_grh = (v->port.flags & IBV_QPF_GRH_REQUIRED) != 0,
-        .gid_count = (uint8_t)v->gid_count,
-    };
-    size_t i;
-
-    if (*size < sizeof blob)
-        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "an address needs %zu bytes", sizeof blob);
-    for (i = 0; i < v->gid_count; i++) {
-        blob.gids[i] = v->gids[i];
-        blob.gids[i].index = htole32(v->gids[i].index);
-    }
-    memcpy(data, &blob, sizeof blob);
-    *size = sizeof blob;
-    return 0;
-}
-
-static int refuse(struct gtopo_error *error, const char *what)
-{
-    return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version on both ends",
-                      "the other end's RDMA address is not one: %s", what);
-}
-
-/* To host byte order, with every field checked. */
-static int read_blob(const struct gtopo_verbs *v, const void *data, size_t size, struct blob *blob,
-                     struct gtopo_error *error)
-{
-    size_t i;
-
-    if (size < 6 || memcmp(data, BLOB_MAGIC, 4))
-        return refuse(error, "it begins with something else");
-    memcpy(blob, data, size < sizeof *blob ? size : sizeof *blob);
-    if (le16toh(blob->version) != BLOB_VERSION)
-        return gtopo_fail(error, GTOPO_EVERSION, "run the same version on both ends",
-                          "the other end's RDMA address is of version %u, not %u", le16toh(blob->version),
-                          BLOB_VERSION);
-    if (size != sizeof *blob)
-        return refuse(error, "its length is wrong");
-    blob->message_B = le64toh(blob->message_B);
-    blob->address = le64toh(blob->address);
-    blob->room_B = le64toh(blob->room_B);
-    blob->key = le32toh(blob->key);
-    blob->queue_pair = le32toh(blob->queue_pair);
-    blob->sequence = le32toh(blob->sequence);
-    blob->lid = le16toh(blob->lid);
-    if (blob->initiator != !v->options.initiator)
-        return refuse(error, "both ends have the same role");
-    if (blob->metric != v->options.metric || blob->message_B != v->options.message_B)
-        return refuse(error, "the ends are to measure different things");
-    if (blob->room_B < v->area_B || blob->address > UINT64_MAX - blob->room_B)
-        return refuse(error, "its memory is too small");
-    if (!blob->queue_pair || blob->queue_pair > NUMBER_MASK || blob->sequence > NUMBER_MASK)
-        return refuse(error, "its queue pair or sequence number is out of range");
-    if (blob->mtu < IBV_MTU_256 || blob->mtu > IBV_MTU_4096 || blob->needs_grh > 1)
-        return refuse(error, "its MTU or routing flag is out of range");
-    if (blob->gid_count > GTOPO_VERBS_GIDS_MAX)
-        return refuse(error, "it has too many GIDs");
-    for (i = 0; i < blob->gid_count; i++) {
-        blob->gids[i].index = le32toh(blob->gids[i].index);
-        if (!gtopo_verbs_gid_is_valid(&blob->gids[i]))
-            return refuse(error, "one of its GIDs is none");
-    }
-    return 0;
-}
-
-/* Route by GID where the link layer or a router needs it, else by LID. */
-static int choose_route(struct gtopo_verbs *v, const struct blob *peer, struct ibv_ah_attr *route,
-                        struct gtopo_error *error)
-{
-    const struct gtopo_verbs_gid *initiator = v->options.initiator ? v->gids : peer->gids;
-    const struct gtopo_verbs_gid *responder = v->options.initiator ? peer->gids : v->gids;
-    size_t initiator_count = v->options.initiator ? v->gid_count : peer->gid_count;
-    size_t responder_count = v->options.initiator ? peer->gid_count : v->gid_count;
-    int ethernet = v->port.link_layer == IBV_LINK_LAYER_ETHERNET, status;
-    int needs_grh = peer->needs_grh || (v->port.flags & IBV_QPF_GRH_REQUIRED);
-    size_t chosen[2];
-
-    if (v->port.link_layer != peer->link_layer)
-        return gtopo_fail(error, GTOPO_EDEVICE, "choose two ports of one kind",
-                          "one port is InfiniBand and the other Ethernet: %s port %u and the other end's", v->device,
-                          v->options.port);
-    *route = (struct ibv_ah_attr){.port_num = (uint8_t)v->options.port, .dlid = peer->lid};
-    status =
-        gtopo_verbs_gids_choose(initiator, initiator_count, responder, responder_count, chosen, &v->gid_reason, error);
-    if (status && (ethernet || needs_grh))
-        return status;
-    if (!status && !ethernet && memcmp(initiator[chosen[0]].raw, responder[chosen[1]].raw, 8))
-        needs_grh = 1; /* two subnet prefixes: a router is between */
-    if (!ethernet && (!peer->lid || peer->lid > UNICAST_LID_MAX))
-        return refuse(error, "its LID is out of range");
-    if (!ethernet && !needs_grh)
-        return 0;
-    v->gid = &v->gids[chosen[!v->options.initiator]];
-    route->is_global = 1;
-    route->grh.hop_limit = 255;
-    route->grh.sgid_index = (uint8_t)v->gid->index;
-    memcpy(route->grh.dgid.raw, peer->gids[chosen[v->options.initiator != 0]].raw, sizeof route->grh.dgid.raw);
-    return 0;
-}
-
-/*
- * The exponent of the acknowledgement timeout (4.096 us * 2^n). A device may wait up to four times that, for each of
- * 1 + RETRIES tries (InfiniBand specification, volume 1, 9.7.6.1.3): the peer shall be given up within the deadline, so
- * that the error says that it does not answer. 14 (67 ms) is perftest's.
- */
-static uint8_t timeout_exponent(uint64_t deadline_ns)
-{
-    uint8_t exponent = 14;
-
-    while (exponent > 10 && (UINT64_C(4096) << exponent) * 4 * (1 + RETRIES) > deadline_ns)
-        exponent--;
-    return exponent;
-}
-
-static int verbs_connect(void *endpoint, const void *data, size_t size, struct gtopo_error *error)
+static int verbs_run(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct gtopo_verbs *v = endpoint;
-    struct blob peer = {0};
-    struct ibv_qp_attr receive = {.qp_state = IBV_QPS_RTR}, send = {.qp_state = IBV_QPS_RTS};
-    int cause, status = read_blob(v, data, size, &peer, error);
+    int status;
 
-    if (status || (status = choose_route(v, &peer, &receive.ah_attr, error)))
-        return status;
-    v->peer_address = peer.address;
-    v->peer_key = peer.key;
-    v->peer_lid = peer.lid;
-    v->mtu = peer.mtu < v->port.active_mtu ? (enum ibv_mtu)peer.mtu : v->port.active_mtu;
-    receive.path_mtu = v->mtu;
-    receive.dest_qp_num = peer.queue_pair;
-    receive.rq_psn = peer.sequence;
-    receive.max_dest_rd_atomic = 0;
-    receive.min_rnr_timer = 12;
-    cause = ibv_modify_qp(v->qp, &receive,
-                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    if (cause)
-        return gtopo_fail(error, GTOPO_EDEVICE,
-                          "can the two ports reach each other (`ping`, `ibping`; VLAN, address, subnet)?",
-                          "%s port %u finds no way to the other end: %s", v->device, v->options.port, strerror(cause));
-    send.sq_psn = v->psn;
-    send.timeout = timeout_exponent(v->options.deadline_ns);
-    send.retry_cnt = send.rnr_retry = RETRIES;
-    cause = ibv_modify_qp(v->qp, &send,
-                          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                              IBV_QP_MAX_QP_RD_ATOMIC);
-    if (cause)
-        return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)", "cannot start a queue pair on %s: %s",
-                          v->device, strerror(cause));
-    return 0;
+    if (gtopo_verbs_is_staged(v))
+        status = gtopo_verbs_run_staged(v, run, error);
+    else if (v->probe->metric == GTOPO_LATENCY_ns)
+        status = gtopo_verbs_run_latency(v, run, error);
+    else
+        status = gtopo_verbs_run_bandwidth(v, run, error);
+    v->finished = !status;
+    return status;
+}
+
+static int verbs_serve(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
+{
+    struct gtopo_verbs *v = endpoint;
+    int status;
+
+    if (gtopo_verbs_is_staged(v))
+        status = gtopo_verbs_serve_staged(v, error);
+    else if (v->probe->metric == GTOPO_LATENCY_ns)
+        status = gtopo_verbs_serve_latency(v, error);
+    else
+        status = gtopo_verbs_serve_bandwidth(v, run, error);
+    v->finished = !status;
+    return status;
+}
+
+/* ---- telling ---- */
+
+static const char *latency_method(const struct gtopo_probe_options *probe)
+{
+    switch (probe->operation) {
+    case GTOPO_SEND:
+        return "half a round trip of sends, polling for completions";
+    case GTOPO_READ:
+        return "the whole round trip of an RDMA read, polling for its completion";
+    case GTOPO_FETCH_ADD:
+    case GTOPO_COMPARE_SWAP:
+        return "the whole round trip of an atomic operation, polling for its completion";
+    }
+    if (probe->flush)
+        return "half a round trip of RDMA writes with immediate data, plus the flush that makes them visible to the "
+               "GPU; polling for completions";
+    if (probe->operation == GTOPO_WRITE_IMM)
+        return "half a round trip of RDMA writes with immediate data, polling for completions";
+    if (!gtopo_verbs_polls_memory(probe))
+        return "half a round trip of RDMA writes with immediate data, polling for completions: the processor cannot "
+               "poll on GPU memory";
+    return "half a round trip of RDMA writes, polling on the last byte";
+}
+
+static const char *verbs_method(const struct gtopo_probe_options *probe)
+{
+    static const char *const bandwidth[GTOPO_OPERATIONS] = {
+        [GTOPO_WRITE] = "RDMA writes, timed by their completions while the queue is kept full",
+        [GTOPO_READ] = "RDMA reads, timed by their completions while the queue is kept full",
+        [GTOPO_SEND] = "sends, timed by their completions while the queue is kept full",
+        [GTOPO_WRITE_IMM] = "RDMA writes with immediate data, timed by their completions while the queue is kept full",
+        [GTOPO_FETCH_ADD] = "atomic fetch and add, timed by their completions while the queue is kept full",
+        [GTOPO_COMPARE_SWAP] = "atomic compare and swap, timed by their completions while the queue is kept full",
+    };
+
+    return probe->metric == GTOPO_LATENCY_ns ? latency_method(probe) : bandwidth[probe->operation];
 }
 
 static void verbs_describe(void *endpoint, char *text, size_t size)
 {
     const struct gtopo_verbs *v = endpoint;
-    char gid[INET6_ADDRSTRLEN] = "?", route[128];
+    char gid[INET6_ADDRSTRLEN] = "?", route[128], more[64] = "";
 
     if (v->gid) {
         inet_ntop(AF_INET6, v->gid->raw, gid, sizeof gid);
         snprintf(route, sizeof route, "GID %u %s (%s)", v->gid->index, gid, v->gid_reason);
     } else
         snprintf(route, sizeof route, "LID %u to %u", v->port.lid, v->peer_lid);
-    snprintf(text, size, "RC, MTU %u, %s%s", 128u << v->mtu, route, v->inlined ? ", inline" : "");
+    if (v->probe->metric == GTOPO_BANDWIDTH_Bps)
+        snprintf(more, sizeof more, ", a completion every %u, lists of %u", gtopo_options_moderation(v->probe),
+                 gtopo_options_post_list(v->probe));
+    snprintf(text, size, "RC, MTU %u, %s%s%s", 128u << v->mtu, route, v->inline_B ? ", inline" : "", more);
+}
+
+static void verbs_reach(void *endpoint, struct gtopo_reach *reach)
+{
+    *reach = ((const struct gtopo_verbs *)endpoint)->reach;
 }
 
 static const struct gtopo_transport verbs = {
     .abi = GTOPO_TRANSPORT_ABI,
     .name = "verbs",
-    .operation = "write",
-    .bandwidth_method = "RDMA writes, timed by their completions while the queue is kept full",
-    .latency_method = "half a round trip of RDMA writes, polling on the last byte",
+    .method = verbs_method,
     .buffer_B = verbs_buffer,
     .open = verbs_open,
-    .address = verbs_address,
-    .connect = verbs_connect,
-    .run = gtopo_verbs_run,
-    .serve = gtopo_verbs_serve,
+    .address = gtopo_verbs_address,
+    .connect = gtopo_verbs_connect,
+    .run = verbs_run,
+    .serve = verbs_serve,
     .verify = gtopo_verbs_verify,
     .describe = verbs_describe,
+    .reach = verbs_reach,
     .close = verbs_close,
 };
 

@@ -78,8 +78,8 @@ static int compare_quality(const void *left, const void *right)
     return difference ? difference : (a->index > b->index) - (a->index < b->index);
 }
 
-int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, struct gtopo_verbs_gid *gids, size_t *count,
-                          struct gtopo_error *error)
+int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, int32_t only, struct gtopo_verbs_gid *gids,
+                          size_t *count, struct gtopo_error *error)
 {
     struct ibv_gid_entry *table = calloc(TABLE_MAX, sizeof *table);
     struct gtopo_verbs_gid *all = calloc(TABLE_MAX, sizeof *all);
@@ -103,7 +103,7 @@ int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, struct gto
     for (i = 0; i < length; i++) {
         struct gtopo_verbs_gid *gid = &all[used];
 
-        if (table[i].port_num != port)
+        if (table[i].port_num != port || (only >= 0 && table[i].gid_index != (uint32_t)only))
             continue;
         memcpy(gid->raw, table[i].gid.raw, sizeof gid->raw);
         gid->index = table[i].gid_index;
@@ -111,6 +111,9 @@ int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, struct gto
         gid->prefix = gid->type == IBV_GID_TYPE_IB ? 64 : find_prefix(addresses, gid->raw);
         used += (size_t)gtopo_verbs_gid_is_valid(gid);
     }
+    if (only >= 0 && !used)
+        status = gtopo_fail(error, GTOPO_EUSAGE, "`show_gids`, or `gtopo-bench show`, lists what the port has",
+                            "%s port %u has no GID of index %d", ibv_get_device_name(context->device), port, only);
     qsort(all, used, sizeof *all, compare_quality);
     *count = used < GTOPO_VERBS_GIDS_MAX ? used : GTOPO_VERBS_GIDS_MAX;
     memcpy(gids, all, *count * sizeof *gids);

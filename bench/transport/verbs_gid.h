@@ -19,9 +19,10 @@ struct gtopo_verbs_gid {
     uint8_t reserved[2];
 } __attribute__((packed));
 
-/* The best entries of a port's table, at most GTOPO_VERBS_GIDS_MAX. Errors: GTOPO_EDEVICE. */
-int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, struct gtopo_verbs_gid *gids, size_t *count,
-                          struct gtopo_error *error);
+/* The best entries of a port's table, at most GTOPO_VERBS_GIDS_MAX; or the one of index `only`, unless that is
+ * negative. Errors: GTOPO_EDEVICE, GTOPO_EUSAGE when there is none of that index. */
+int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, int32_t only, struct gtopo_verbs_gid *gids,
+                          size_t *count, struct gtopo_error *error);
 
 /* Is it an entry that a port could have? */
 int gtopo_verbs_gid_is_valid(const struct gtopo_verbs_gid *gid);

@@ -7,6 +7,7 @@
 #define GPUTOPO_CAMPAIGN_H
 
 #include <gputopo/map.h>
+#include <gputopo/probe.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,6 +82,32 @@ GTOPO_API int gtopo_campaign_gather(struct gtopo_map *map, const char *const *na
  */
 GTOPO_API int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_options *options,
                                  struct gtopo_error *error);
+
+/** Two agents for probes between the same two ends of a map, started when they are first needed. */
+struct gtopo_pair;
+
+/**
+ * @param map   sealed; stays until gtopo_pair_close(). Without options->launch both ends are on its only host.
+ * @param from, to  for RDMA a memory (numa, gpu) through a port; without a port (via GTOPO_NONE) the host's memory for
+ *              libfabric, or what a copy is from and to. A memory of GTOPO_NONE is the host memory near the port.
+ * @param options  agent_program, launch, deadline_s and cancel are used; stays until gtopo_pair_close()
+ * Errors: GTOPO_EUSAGE (ends that no probe can have), GTOPO_EMISSING, GTOPO_ELINKDOWN, GTOPO_ENOMEM.
+ */
+GTOPO_API int gtopo_pair_open(const struct gtopo_map *map, const struct gtopo_end *from, const struct gtopo_end *to,
+                              const struct gtopo_campaign_options *options, struct gtopo_pair **pair,
+                              struct gtopo_error *error);
+/**
+ * Run a probe. Device, port, memory and NUMA node of both ends are those of the pair; of options->from and to only way
+ * and gid are used. Errors: those of gtopo_probe_run(); agents that ended are started afresh by the next call.
+ */
+GTOPO_API int gtopo_pair_probe(struct gtopo_pair *pair, const struct gtopo_probe_options *options,
+                               struct gtopo_probe_result *result, struct gtopo_error *error);
+/** Put a result on a map (which is unsealed by it), as gtopo_campaign_run() does. Errors: GTOPO_EUSAGE, GTOPO_ENOMEM.
+ */
+GTOPO_API int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_options *options,
+                                const struct gtopo_probe_result *result, struct gtopo_map *map,
+                                struct gtopo_error *error);
+GTOPO_API void gtopo_pair_close(struct gtopo_pair *pair); /**< NULL is accepted */
 
 /**
  * Serve a coordinator over a byte stream until it says bye or closes: the body of `gtopo-bench agent`. The calling

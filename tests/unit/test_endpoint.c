@@ -5,22 +5,13 @@
 /* ---- addresses that are none ---- */
 
 struct two_ends {
-    const struct gtopo_transport *transport;
-    const struct gtopo_memory *memory;
-    void *endpoints[2], *buffers[2];
-    size_t sizes[2];
+    struct end ends[2];
 };
 
 static void close_two(struct two_ends *two)
 {
-    int i;
-
-    for (i = 0; i < 2; i++) {
-        if (two->transport)
-            two->transport->close(two->endpoints[i]);
-        if (two->buffers[i])
-            two->memory->release(two->buffers[i], two->sizes[i]);
-    }
+    close_end(&two->ends[0]);
+    close_end(&two->ends[1]);
 }
 
 static void open_two(const struct spec *spec, struct two_ends *two)
@@ -29,9 +20,8 @@ static void open_two(const struct spec *spec, struct two_ends *two)
     int i, status = 0;
 
     memset(two, 0, sizeof *two);
-    assert_int_equal(gtopo_memory_find("host", &two->memory, NULL), 0);
     for (i = 0; i < 2 && !status; i++)
-        status = open_end(spec, i == 0, &two->transport, &two->buffers[i], &two->sizes[i], &two->endpoints[i], &error);
+        status = open_end(spec, i == 0, &two->ends[i], &error);
     if (status == GTOPO_EMISSING) {
         close_two(two);
         skip_missing(&error);
@@ -39,28 +29,38 @@ static void open_two(const struct spec *spec, struct two_ends *two)
     assert_int_equal(status, 0);
 }
 
-static void refused(const struct two_ends *two, const void *blob, size_t size)
+static int connect_first(struct two_ends *two, const void *blob, size_t size, struct gtopo_error *error)
+{
+    return two->ends[0].transport->connect(two->ends[0].endpoint, blob, size, error);
+}
+
+static int address_of(struct two_ends *two, int which, void *blob, size_t *size)
+{
+    return two->ends[which].transport->address(two->ends[which].endpoint, blob, size, NULL);
+}
+
+static void refused(struct two_ends *two, const void *blob, size_t size)
 {
     struct gtopo_error error = {0};
-    int status = two->transport->connect(two->endpoints[0], blob, size, &error);
+    int status = connect_first(two, blob, size, &error);
 
     assert_true(status == GTOPO_EPROTOCOL || status == GTOPO_EVERSION);
     assert_int_equal(error.code, status);
     assert_true(strlen(error.message) > 0 && strlen(error.message) < sizeof error.message - 1);
 }
 
-static void check_blobs(const char *transport, const char *device)
+static void check_blobs(const char *transport, const char *device, uint32_t operation)
 {
-    struct spec spec = {transport, device, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0};
+    struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0};
     unsigned char own[GTOPO_BLOB_MAX], good[GTOPO_BLOB_MAX], bad[GTOPO_BLOB_MAX + 1] = {0};
     size_t size = sizeof good, own_size = sizeof own, small = 8, i;
     struct two_ends two;
     uint32_t random = 1;
 
     open_two(&spec, &two);
-    assert_int_equal(two.transport->address(two.endpoints[1], good, &size, NULL), 0);
-    assert_int_equal(two.transport->address(two.endpoints[0], own, &own_size, NULL), 0);
-    assert_int_equal(two.transport->address(two.endpoints[1], bad, &small, NULL), GTOPO_EUSAGE);
+    assert_int_equal(address_of(&two, 1, good, &size), 0);
+    assert_int_equal(address_of(&two, 0, own, &own_size), 0);
+    assert_int_equal(address_of(&two, 1, bad, &small), GTOPO_EUSAGE);
     refused(&two, own, own_size); /* both ends the same role */
     for (i = 0; i < size; i++)
         refused(&two, good, i);
@@ -82,13 +82,13 @@ static void check_blobs(const char *transport, const char *device)
         random = random * 1664525 + 1013904223;
         bad[16 + (random >> 8) % (size - 16)] = (unsigned char)(random >> 24);
         if (memcmp(bad, good, size))
-            two.transport->connect(two.endpoints[0], bad, size, NULL);
+            connect_first(&two, bad, size, NULL);
     }
     close_two(&two);
     open_two(&spec, &two);
     size = sizeof good;
-    assert_int_equal(two.transport->address(two.endpoints[1], good, &size, NULL), 0);
-    assert_int_equal(two.transport->connect(two.endpoints[0], good, size, NULL), 0);
+    assert_int_equal(address_of(&two, 1, good, &size), 0);
+    assert_int_equal(connect_first(&two, good, size, NULL), 0);
     close_two(&two);
 }
 
@@ -97,39 +97,35 @@ static void check_blobs(const char *transport, const char *device)
 static void test_unknown_names(void **state)
 {
     const struct gtopo_transport *transport;
-    const struct gtopo_memory *memory;
+    struct gtopo_region region;
     struct gtopo_error error = {0};
 
     (void)state;
     assert_int_equal(gtopo_transport_find("pigeon", &transport, &error), GTOPO_EUSAGE);
     assert_non_null(strstr(error.hint, "verbs"));
     assert_non_null(strstr(error.hint, "ofi"));
-    assert_int_equal(gtopo_memory_find("disk", &memory, &error), GTOPO_EUSAGE);
+    assert_int_equal(gtopo_memory_find("disk", &region, &error), GTOPO_EUSAGE);
 }
 
 /* Opening must fail, with this status. */
 static void open_fails(const struct spec *spec, int wanted, const char *said)
 {
-    const struct gtopo_transport *transport = NULL;
-    const struct gtopo_memory *memory;
     struct gtopo_error error = {0};
-    void *buffer = NULL, *endpoint = NULL;
-    size_t buffer_B = 0;
-    int status = open_end(spec, 1, &transport, &buffer, &buffer_B, &endpoint, &error);
+    struct end end;
+    int status = open_end(spec, 1, &end, &error);
 
-    gtopo_memory_find("host", &memory, NULL);
-    memory->release(buffer, buffer_B);
-    if (!transport)
+    assert_null(end.endpoint);
+    close_end(&end);
+    if (status == GTOPO_EMISSING && !end.transport)
         skip_missing(&error);
     print_message("%s: %s (%s)\n", gtopo_status_name(status), error.message, error.hint);
     assert_int_equal(status, wanted);
-    assert_null(endpoint);
     assert_non_null(strstr(error.message, said));
 }
 
 static void test_ofi_unknown_provider(void **state)
 {
-    struct spec spec = {"ofi", "pigeon", GTOPO_LATENCY_ns, 8, 1, 0, 0};
+    struct spec spec = {"ofi", "pigeon", GTOPO_SEND, GTOPO_LATENCY_ns, 8, 1, 0, 0};
 
     (void)state;
     open_fails(&spec, GTOPO_EMISSING, "pigeon");
@@ -137,15 +133,15 @@ static void test_ofi_unknown_provider(void **state)
     open_fails(&spec, GTOPO_EMISSING, "nowhere0");
     spec.device = ":";
     open_fails(&spec, GTOPO_EUSAGE, "provider");
-    spec = (struct spec){"ofi", "tcp", GTOPO_BANDWIDTH_Bps, 0, 1, 0, 0};
-    open_fails(&spec, GTOPO_EUSAGE, "0 bytes");
-    spec = (struct spec){"ofi", "shm", GTOPO_BANDWIDTH_Bps, 1, 100000, 0, 0};
+    spec = (struct spec){"ofi", "tcp", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 0, 1, 0, 0};
+    open_fails(&spec, GTOPO_EUSAGE, "message_B");
+    spec = (struct spec){"ofi", "shm", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 1, 8000, 0, 0};
     open_fails(&spec, GTOPO_EUSAGE, "in flight");
 }
 
 static void test_verbs_unknown_device(void **state)
 {
-    struct spec spec = {"verbs", "pigeon0", GTOPO_LATENCY_ns, 8, 1, 0, 0};
+    struct spec spec = {"verbs", "pigeon0", GTOPO_WRITE, GTOPO_LATENCY_ns, 8, 1, 0, 0};
 
     (void)state;
     open_fails(&spec, GTOPO_EMISSING, "pigeon0");
@@ -159,7 +155,7 @@ static void note_signal(int number)
 /* The library installs no signal handlers, and libfabric none through us. */
 static void test_ofi_leaves_signals_alone(void **state)
 {
-    struct spec spec = {"ofi", "shm", GTOPO_LATENCY_ns, 8, 1, 0, 0};
+    struct spec spec = {"ofi", "shm", GTOPO_SEND, GTOPO_LATENCY_ns, 8, 1, 0, 0};
     struct sigaction action = {.sa_handler = note_signal}, term, interrupt, after;
     struct two_ends two;
 
@@ -178,48 +174,52 @@ static void test_ofi_leaves_signals_alone(void **state)
 
 static void test_memory(void **state)
 {
-    const struct gtopo_memory *memory;
+    struct gtopo_region region;
     struct gtopo_error error = {0};
     struct gtopo_affinity affinity = {0};
-    unsigned char *data;
-    void *memory_data;
+    const unsigned char *data;
     size_t i;
 
     (void)state;
-    assert_int_equal(gtopo_memory_find("host", &memory, NULL), 0);
+    assert_int_equal(gtopo_memory_find("host", &region, NULL), 0);
     assert_int_equal(gtopo_affinity_save(&affinity, &error), 0);
     assert_int_equal(gtopo_memory_bind_thread(0, GTOPO_SHARE_ALL, &error), 0);
-    assert_int_equal(memory->allocate(0, 3 << 20, &memory_data, &error), 0);
-    data = memory_data;
+    region.size = 3 << 20;
+    assert_int_equal(region.memory->allocate(&region, &error), 0);
+    data = region.data;
     assert_int_equal((uintptr_t)data % 4096, 0);
     for (i = 0; i < 3 << 20; i++)
         assert_int_equal(data[i], 0);
-    memory->release(data, 3 << 20);
+    region.memory->release(&region);
+    region.memory->release(&region);
     gtopo_affinity_restore(&affinity);
     assert_null(affinity.set);
     gtopo_affinity_restore(&affinity);
-    assert_int_equal(memory->allocate(1000, 4096, &memory_data, &error), GTOPO_EMISSING);
+    region.numa = 1000;
+    assert_int_equal(region.memory->allocate(&region, &error), GTOPO_EMISSING);
     assert_non_null(strstr(error.message, "1000"));
     assert_int_equal(gtopo_memory_bind_thread(1000, GTOPO_SHARE_ALL, &error), GTOPO_EMISSING);
-    assert_int_equal(memory->allocate(GTOPO_NUMA_ANY, SIZE_MAX / 4, &memory_data, &error), GTOPO_ENOMEM);
+    region.numa = GTOPO_NUMA_ANY;
+    region.size = SIZE_MAX / 4;
+    assert_int_equal(region.memory->allocate(&region, &error), GTOPO_ENOMEM);
 }
 
 static void test_tcp_blobs(void **state)
 {
     (void)state;
-    check_blobs("ofi", "tcp");
+    check_blobs("ofi", "tcp", GTOPO_SEND);
 }
 
 static void test_shm_blobs(void **state)
 {
     (void)state;
-    check_blobs("ofi", "shm");
+    check_blobs("ofi", "shm", GTOPO_SEND);
 }
 
 static void test_verbs_blobs(void **state)
 {
     (void)state;
-    check_blobs("verbs", need_rdma());
+    check_blobs("verbs", need_rdma(), GTOPO_WRITE);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames and messages between a coordinator and an agent, and an agent under a hostile coordinator. */
 #include "bench/clock.h"
-#include "bench/probe.h"
+#include "bench/spec.h"
 #include "bench/memory.h"
 #include "bench/protocol.h"
 #include <gputopo/campaign.h>
@@ -174,33 +174,42 @@ static void a_failure_keeps_its_words(void **state)
 
 static void a_spec_survives_the_wire(void **state)
 {
-    struct gtopo_probe_spec spec = {.transport = "verbs",
-                                    .device = "mlx5_0",
-                                    .memory = "host",
-                                    .port = 2,
-                                    .numa = 1,
-                                    .initiator = 1,
-                                    .metric = GTOPO_LATENCY_ns,
-                                    .message_B = 8,
-                                    .depth = 1,
-                                    .precision = 0.02,
-                                    .seconds = 0.5,
-                                    .deadline_s = 3};
-    struct gtopo_probe_spec read;
+    struct gtopo_probe_options options;
+    struct gtopo_spec spec, read;
     struct gtopo_error error;
-    json_t *message = gtopo_probe_spec_json(&spec);
+    json_t *message;
 
     (void)state;
-    assert_int_equal(gtopo_probe_spec_read(message, &read, &error), 0);
-    assert_string_equal(read.device, "mlx5_0");
-    assert_int_equal(read.port, 2);
-    assert_int_equal(read.numa, 1);
+    gtopo_probe_options_init(&options);
+    options.from = (struct gtopo_probe_end){"mlx5_0", 2, "host", NULL, 1, 3};
+    options.to.device = "mlx5_1";
+    options.operation = GTOPO_COMPARE_SWAP;
+    options.message_B = 8;
+    options.queue_pairs = 4;
+    options.inline_B = GTOPO_AUTO;
+    options.precision = 0.02;
+    options.seconds = 0.5;
+    gtopo_spec_make(&spec, &options, 1, 0, 0xfedcba9876543210);
+    message = gtopo_spec_json(&spec);
+    assert_int_equal(gtopo_spec_read(message, &read, &error), 0);
+    assert_string_equal(gtopo_spec_own(&read)->device, "mlx5_0");
+    assert_string_equal(read.options.to.device, "mlx5_1");
+    assert_int_equal(read.options.from.port, 2);
+    assert_int_equal(read.options.from.numa, 1);
+    assert_int_equal(read.options.from.gid, 3);
+    assert_null(read.options.from.way);
     assert_int_equal(read.initiator, 1);
-    assert_int_equal(read.metric, GTOPO_LATENCY_ns);
+    assert_int_equal(read.options.operation, GTOPO_COMPARE_SWAP);
+    assert_int_equal(read.options.queue_pairs, 4);
+    assert_int_equal(read.options.inline_B, GTOPO_AUTO);
+    assert_true(read.seed == 0xfedcba9876543210);
+    assert_true(read.options.precision == 0.02 && read.options.seconds == 0.5);
+    json_object_set_new(message, "message_B", json_integer(16)); /* what does not go together */
+    assert_int_equal(gtopo_spec_read(message, &read, &error), GTOPO_EUSAGE);
     json_object_set_new(message, "message_B", json_integer(0));
-    assert_int_equal(gtopo_probe_spec_read(message, &read, &error), GTOPO_EPROTOCOL);
+    assert_int_equal(gtopo_spec_read(message, &read, &error), GTOPO_EPROTOCOL);
     json_object_set_new(message, "message_B", json_integer(INT64_MAX));
-    assert_int_equal(gtopo_probe_spec_read(message, &read, &error), GTOPO_EPROTOCOL);
+    assert_int_equal(gtopo_spec_read(message, &read, &error), GTOPO_EPROTOCOL);
     json_decref(message);
 }
 
@@ -261,18 +270,15 @@ static void talk_nonsense(const struct gtopo_stream *stream)
 
 static void ask_for_the_unknown(const struct gtopo_stream *stream)
 {
-    struct gtopo_probe_spec spec = {.transport = "pigeon",
-                                    .device = "",
-                                    .memory = "host",
-                                    .numa = GTOPO_NUMA_ANY,
-                                    .metric = GTOPO_BANDWIDTH_Bps,
-                                    .message_B = 8,
-                                    .depth = 1,
-                                    .deadline_s = 1};
+    struct gtopo_probe_options options;
+    struct gtopo_spec spec;
     json_t *message;
 
     assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
-    assert_int_equal(gtopo_message_send(stream, gtopo_probe_spec_json(&spec), SOON, NULL), 0);
+    gtopo_probe_options_init(&options);
+    options.transport = "pigeon";
+    gtopo_spec_make(&spec, &options, 0, 0, 1);
+    assert_int_equal(gtopo_message_send(stream, gtopo_spec_json(&spec), SOON, NULL), 0);
     assert_int_equal(gtopo_message_receive(stream, SOON, NULL, &message, NULL), 0);
     assert_string_equal(gtopo_message_type(message), "failed");
     json_decref(message);

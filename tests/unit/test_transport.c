@@ -79,17 +79,17 @@ static void run_end(const struct spec *spec, const struct gtopo_transport *trans
 static void end_process(const struct spec *spec, int initiator, int fd)
 {
     struct report report = {0};
-    const struct gtopo_transport *transport = NULL;
-    const struct gtopo_memory *memory;
-    void *buffer = NULL, *endpoint = NULL;
+    const struct gtopo_transport *transport;
+    struct end end;
     unsigned char blob[GTOPO_BLOB_MAX] = {0};
-    size_t size = sizeof blob, buffer_B = 0;
+    size_t size = sizeof blob;
     uint64_t start_ns;
     char word = 'c';
 
-    report.status = open_end(spec, initiator, &transport, &buffer, &buffer_B, &endpoint, &report.error);
+    report.status = open_end(spec, initiator, &end, &report.error);
+    transport = end.transport;
     if (!report.status)
-        report.status = transport->address(endpoint, blob, &size, &report.error);
+        report.status = transport->address(end.endpoint, blob, &size, &report.error);
     write_all(fd, &report.status, sizeof report.status);
     if (report.status) {
         write_all(fd, &report, sizeof report);
@@ -99,24 +99,22 @@ static void end_process(const struct spec *spec, int initiator, int fd)
     write_all(fd, blob, size);
     read_all(fd, &size, sizeof size);
     read_all(fd, blob, size);
-    report.status = transport->connect(endpoint, blob, size, &report.error);
+    report.status = transport->connect(end.endpoint, blob, size, &report.error);
     write_all(fd, &word, 1);
     read_all(fd, &word, 1);
     start_ns = gtopo_clock_ns();
     if (!report.status && initiator)
-        run_end(spec, transport, endpoint, &report);
+        run_end(spec, transport, end.endpoint, &report);
     else if (!report.status && transport->serve)
-        report.status = transport->serve(endpoint, &report.error);
+        report.status = transport->serve(end.endpoint, NULL, &report.error);
     report.length_ns = gtopo_clock_ns() - start_ns;
-    transport->describe(endpoint, report.description, sizeof report.description);
+    transport->describe(end.endpoint, report.description, sizeof report.description);
     write_all(fd, &report, sizeof report);
     read_all(fd, &word, 1);
     if (!report.status)
-        report.verified = transport->verify(endpoint, &report.error);
+        report.verified = transport->verify(end.endpoint, &report.error);
     write_all(fd, &report, sizeof report);
-    transport->close(endpoint);
-    gtopo_memory_find("host", &memory, NULL);
-    memory->release(buffer, buffer_B);
+    close_end(&end);
     exit(0); /* not _exit(): the leak checker looks now */
 }
 
@@ -261,10 +259,11 @@ static void check_measurement(const struct spec *spec)
     const struct gtopo_summary *summary = &reports[0].summary;
 
     measure(spec, reports);
-    print_message("%s:%s %s %zu B depth %u: median %.0f ns [%.0f .. %.0f], %llu samples, %llu warm-up; %s\n",
-                  spec->transport, spec->device, spec->metric == GTOPO_LATENCY_ns ? "latency" : "batches",
-                  spec->message_B, spec->depth, summary->median, summary->low, summary->high,
-                  (unsigned long long)summary->samples, (unsigned long long)summary->warmup, reports[0].description);
+    print_message("%s:%s %s %s %zu B depth %u: median %.0f ns [%.0f .. %.0f], %llu samples, %llu warm-up; %s\n",
+                  spec->transport, spec->device, gtopo_operation_name(spec->operation),
+                  spec->metric == GTOPO_LATENCY_ns ? "latency" : "batches", spec->message_B, spec->depth,
+                  summary->median, summary->low, summary->high, (unsigned long long)summary->samples,
+                  (unsigned long long)summary->warmup, reports[0].description);
     assert_true(summary->low > 0 && summary->low <= summary->median && summary->median <= summary->high);
     /* the samples are times of this run, not more than there were (half a round trip counts half) */
     assert_true(reports[0].sum_ns <= (double)reports[0].length_ns);
@@ -273,21 +272,21 @@ static void check_measurement(const struct spec *spec)
 }
 
 /* Every size that is laid out in another way, and depths at which credits and signals differ. */
-static void check_shapes(const char *transport, const char *device)
+static void check_shapes(const char *transport, const char *device, uint32_t operation)
 {
     static const size_t sizes[] = {1, 2, 65, 4096, 8193, 65536, 1048576};
     static const uint32_t depths[] = {1, 7, 128, 1000};
     size_t i;
 
     for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct spec spec = {transport, device, GTOPO_BANDWIDTH_Bps, sizes[i], 16, 0.05, 0};
+        struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, sizes[i], 16, 0.05, 0};
 
         check_measurement(&spec);
         spec.metric = GTOPO_LATENCY_ns;
         check_measurement(&spec);
     }
     for (i = 0; i < sizeof depths / sizeof *depths; i++) {
-        struct spec spec = {transport, device, GTOPO_BANDWIDTH_Bps, 4096, depths[i], 0.05, 0};
+        struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 4096, depths[i], 0.05, 0};
 
         check_measurement(&spec);
     }
@@ -328,9 +327,9 @@ static void check_death(const struct spec *spec, int victim)
     end(&pair);
 }
 
-static void check_deaths(const char *transport, const char *device)
+static void check_deaths(const char *transport, const char *device, uint32_t operation)
 {
-    struct spec spec = {transport, device, GTOPO_BANDWIDTH_Bps, 65536, 32, 30, DEADLINE_NS};
+    struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 65536, 32, 30, DEADLINE_NS};
     int victim;
 
     for (victim = 0; victim < 2; victim++) {
@@ -344,37 +343,37 @@ static void check_deaths(const char *transport, const char *device)
 static void test_tcp_shapes(void **state)
 {
     (void)state;
-    check_shapes("ofi", "tcp");
+    check_shapes("ofi", "tcp", GTOPO_SEND);
 }
 
 static void test_shm_shapes(void **state)
 {
     (void)state;
-    check_shapes("ofi", "shm");
+    check_shapes("ofi", "shm", GTOPO_SEND);
 }
 
 static void test_verbs_shapes(void **state)
 {
     (void)state;
-    check_shapes("verbs", need_rdma());
+    check_shapes("verbs", need_rdma(), GTOPO_WRITE);
 }
 
 static void test_tcp_deaths(void **state)
 {
     (void)state;
-    check_deaths("ofi", "tcp");
+    check_deaths("ofi", "tcp", GTOPO_SEND);
 }
 
 static void test_shm_deaths(void **state)
 {
     (void)state;
-    check_deaths("ofi", "shm");
+    check_deaths("ofi", "shm", GTOPO_SEND);
 }
 
 static void test_verbs_deaths(void **state)
 {
     (void)state;
-    check_deaths("verbs", need_rdma());
+    check_deaths("verbs", need_rdma(), GTOPO_WRITE);
 }
 
 int main(void)

@@ -27,39 +27,63 @@
 
 struct spec {
     const char *transport, *device;
-    uint32_t metric;
+    uint32_t operation, metric;
     size_t message_B;
     uint32_t depth;
     double seconds;
     uint64_t deadline_ns; /* 0 for PATIENCE_NS */
 };
 
-static int open_end(const struct spec *spec, int initiator, const struct gtopo_transport **transport, void **buffer,
-                    size_t *buffer_B, void **endpoint, struct gtopo_error *error)
-{
-    const struct gtopo_memory *memory;
-    struct gtopo_endpoint_options options = {
-        .device = spec->device,
-        .port = 1,
-        .metric = spec->metric,
-        .initiator = initiator,
-        .message_B = spec->message_B,
-        .depth = spec->depth,
-        .deadline_ns = spec->deadline_ns ? spec->deadline_ns : PATIENCE_NS,
-    };
-    int status = gtopo_transport_find(spec->transport, transport, error);
+/* One end of a probe. `probe` and `region` are used by the endpoint until it is closed. */
+struct end {
+    const struct gtopo_transport *transport;
+    struct gtopo_probe_options probe;
+    struct gtopo_region region;
+    void *endpoint;
+};
 
-    if (status || (status = gtopo_memory_find("host", &memory, error)))
-        return status;
-    options.buffer_B = *buffer_B = (*transport)->buffer_B(spec->message_B, spec->depth);
-    status = memory->allocate(GTOPO_NUMA_ANY, *buffer_B, buffer, error);
-    if (status)
-        return status;
-    options.buffer = *buffer;
-    return (*transport)->open(&options, endpoint, error);
+__attribute__((unused)) static void close_end(struct end *end)
+{
+    if (end->transport)
+        end->transport->close(end->endpoint);
+    if (end->region.memory)
+        end->region.memory->release(&end->region);
+    end->endpoint = NULL;
 }
 
-static void skip_missing(const struct gtopo_error *error)
+__attribute__((unused)) static int open_end(const struct spec *spec, int initiator, struct end *end,
+                                            struct gtopo_error *error)
+{
+    struct gtopo_endpoint_options options = {
+        .probe = &end->probe,
+        .own = initiator ? &end->probe.from : &end->probe.to,
+        .initiator = initiator,
+        .seed = 0x123456789abcdef,
+        .region = &end->region,
+        .host = &gtopo_memory_host,
+        .deadline_ns = spec->deadline_ns ? spec->deadline_ns : PATIENCE_NS,
+    };
+    int status;
+
+    memset(end, 0, sizeof *end);
+    gtopo_probe_options_init(&end->probe);
+    end->probe.transport = spec->transport;
+    end->probe.from.device = end->probe.to.device = spec->device;
+    end->probe.operation = spec->operation;
+    end->probe.metric = spec->metric;
+    end->probe.message_B = spec->message_B;
+    end->probe.depth = spec->depth;
+    if ((status = gtopo_probe_options_check(&end->probe, error)) ||
+        (status = gtopo_transport_find(spec->transport, &end->transport, error)) ||
+        (status = gtopo_memory_find("host", &end->region, error)))
+        return status;
+    end->region.numa = GTOPO_NUMA_ANY;
+    end->region.size = end->transport->buffer_B(&end->probe, initiator);
+    status = end->region.memory->allocate(&end->region, error);
+    return status ? status : end->transport->open(&options, &end->endpoint, error);
+}
+
+__attribute__((unused)) static void skip_missing(const struct gtopo_error *error)
 {
     print_message("skipped: %s (%s)\n", error->message, error->hint);
     skip();

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/engine.h"
+#include "bench/clock.h"
+#include "bench/options.h"
+#include "bench/statistics.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run shorter than this shows a burst, not a rate. */
+#define SHORTEST_RUN_NS UINT64_C(200000000)
+#define ASK_EVERY_NS 10e6
+/* With fewer samples than this a probe goes on, up to GTOPO_PATIENCE times as long as asked. */
+#define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
+/* A run with a count has so many samples at least, if it has as many messages. */
+#define COUNTED_SAMPLES 64
+
+struct sampling {
+    const struct gtopo_spec *spec;
+    struct gtopo_samples samples;
+    int (*interrupted)(void *context);
+    void *context;
+    uint64_t start_ns;
+    double unasked_ns;      /* sampled since interrupted() was last asked */
+    uint64_t next_estimate; /* number of samples at which the interval is looked at again */
+    const char *stopped_by;
+    int status;
+};
+
+struct gtopo_engine {
+    const struct gtopo_transport *transport;
+    const struct gtopo_transport_facts *facts;
+    struct gtopo_spec spec;
+    struct gtopo_region region, other; /* other: the memory of `to` when there is no other end */
+    void *endpoint;
+    struct gtopo_affinity affinity; /* of the thread, before */
+    struct gtopo_summary driven;    /* two-way: what the responder drove */
+};
+
+/* ---- opening and closing ---- */
+
+static int allocate(const struct gtopo_engine *engine, const struct gtopo_probe_end *end, int initiator,
+                    struct gtopo_region *region, struct gtopo_error *error)
+{
+    int status = gtopo_memory_find(end->memory, region, error);
+
+    if (status)
+        return status;
+    region->numa = end->numa;
+    region->size = engine->transport->buffer_B(&engine->spec.options, initiator);
+    return region->memory->allocate(region, error);
+}
+
+static int open_endpoint(struct gtopo_engine *engine, struct gtopo_error *error)
+{
+    const struct gtopo_spec *spec = &engine->spec;
+    struct gtopo_endpoint_options options = {
+        .probe = &spec->options,
+        .own = gtopo_spec_own(spec),
+        .initiator = spec->initiator,
+        .seed = spec->seed,
+        .region = &engine->region,
+        .other = engine->facts->alone ? &engine->other : NULL,
+        .host = &gtopo_memory_host,
+        .deadline_ns = (uint64_t)(spec->options.deadline_s * 1e9),
+    };
+
+    return engine->transport->open(&options, &engine->endpoint, error);
+}
+
+static enum gtopo_share share_of(const struct gtopo_spec *spec)
+{
+    if (!spec->shared)
+        return GTOPO_SHARE_ALL;
+    return spec->initiator ? GTOPO_SHARE_FIRST_HALF : GTOPO_SHARE_SECOND_HALF;
+}
+
+int gtopo_engine_open(const struct gtopo_spec *spec, struct gtopo_engine **opened, struct gtopo_error *error)
+{
+    struct gtopo_engine *engine = calloc(1, sizeof *engine);
+    const struct gtopo_probe_end *own;
+    int status = 0;
+
+    if (!engine)
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    gtopo_spec_make(&engine->spec, &spec->options, spec->initiator, spec->shared, spec->seed);
+    own = gtopo_spec_own(&engine->spec);
+    if ((status = gtopo_transport_facts(spec->options.transport, &engine->facts, error)) ||
+        (status = gtopo_transport_find(spec->options.transport, &engine->transport, error)) ||
+        (status = gtopo_affinity_save(&engine->affinity, error)) ||
+        (status = gtopo_memory_bind_thread(own->numa, share_of(spec), error)) ||
+        (status = allocate(engine, own, spec->initiator, &engine->region, error)))
+        goto out;
+    if (engine->facts->alone)
+        status = allocate(engine, &engine->spec.options.to, 0, &engine->other, error);
+    if (!status)
+        status = open_endpoint(engine, error);
+out:
+    if (status) {
+        gtopo_engine_close(engine);
+        return status;
+    }
+    *opened = engine;
+    return 0;
+}
+
+static void release(struct gtopo_region *region)
+{
+    if (region->memory)
+        region->memory->release(region);
+}
+
+void gtopo_engine_close(struct gtopo_engine *engine)
+{
+    if (!engine)
+        return;
+    if (engine->endpoint)
+        engine->transport->close(engine->endpoint);
+    release(&engine->region);
+    release(&engine->other);
+    gtopo_affinity_restore(&engine->affinity);
+    free(engine);
+}
+
+int gtopo_engine_address(struct gtopo_engine *engine, void *blob, size_t *size, struct gtopo_error *error)
+{
+    if (engine->transport->address)
+        return engine->transport->address(engine->endpoint, blob, size, error);
+    *size = 0;
+    return 0;
+}
+
+int gtopo_engine_connect(struct gtopo_engine *engine, const void *blob, size_t size, struct gtopo_error *error)
+{
+    return engine->transport->connect ? engine->transport->connect(engine->endpoint, blob, size, error) : 0;
+}
+
+/* ---- sampling ---- */
+
+static int precise_enough(const struct sampling *s)
+{
+    struct gtopo_summary summary;
+
+    if (gtopo_samples_summarise(&s->samples, &summary, NULL))
+        return 0;
+    return summary.high - summary.low <= 2 * s->spec->options.precision * summary.median;
+}
+
+/* Is it time to end a run? Looked at about every 10 ms. */
+static const char *reason_to_stop(struct sampling *s)
+{
+    const struct gtopo_probe_options *options = &s->spec->options;
+    uint64_t elapsed_ns = gtopo_clock_ns() - s->start_ns;
+    uint64_t patience = s->samples.seen < SAMPLES_WANTED ? GTOPO_PATIENCE : 1;
+
+    if (s->interrupted(s->context))
+        return "cancelled";
+    if (options->iterations) /* the transport counts them */
+        return NULL;
+    if (elapsed_ns >= (uint64_t)(options->seconds * 1e9) * patience)
+        return "deadline";
+    if (elapsed_ns < SHORTEST_RUN_NS || s->samples.seen < s->next_estimate)
+        return NULL;
+    s->next_estimate = s->samples.seen + s->samples.seen / 2 + 1;
+    return precise_enough(s) ? "precision" : NULL;
+}
+
+/* Called by the transport for each sample; says when to stop. */
+static int take_sample(void *context, double sample_ns)
+{
+    struct sampling *s = context;
+
+    s->status = gtopo_samples_add(&s->samples, sample_ns);
+    if (s->status)
+        return 1;
+    s->unasked_ns += sample_ns;
+    if (s->unasked_ns < ASK_EVERY_NS)
+        return 0;
+    s->unasked_ns = 0;
+    s->stopped_by = reason_to_stop(s);
+    return s->stopped_by != NULL;
+}
+
+/* A quarter of what is in flight: long enough to time, short enough for many samples. */
+static uint64_t choose_batch(const struct gtopo_probe_options *options)
+{
+    uint64_t batch = (uint64_t)options->depth * options->queue_pairs / 4;
+    uint64_t most = options->iterations * options->queue_pairs / COUNTED_SAMPLES;
+
+    if (options->iterations && batch > most)
+        batch = most;
+    return batch ? batch : 1;
+}
+
+/* Times become the metric: bytes of a batch over its time, or the time itself. */
+static void convert(struct gtopo_summary *summary, uint32_t metric, double batch_B)
+{
+    if (metric == GTOPO_BANDWIDTH_Bps) {
+        double low = batch_B * 1e9 / summary->high;
+
+        summary->high = batch_B * 1e9 / summary->low;
+        summary->low = low;
+        summary->median = batch_B * 1e9 / summary->median;
+    }
+}
+
+static int summarise(struct sampling *s, uint64_t batch, struct gtopo_summary *summary, struct gtopo_error *error)
+{
+    const struct gtopo_probe_options *options = &s->spec->options;
+
+    if (s->status == GTOPO_ENOMEM)
+        return gtopo_fail(error, s->status, NULL, "out of memory for samples");
+    if (s->status)
+        return gtopo_fail(error, GTOPO_EINTERNAL, NULL, "a sample took no time: the clock stands still");
+    if (gtopo_samples_summarise(&s->samples, summary, error)) {
+        if (s->stopped_by && !strcmp(s->stopped_by, "cancelled"))
+            return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");
+        return gtopo_fail(error, GTOPO_ETIMEOUT, "give it more time with --seconds",
+                          "only %zu samples in %.3g s: too few to say anything", s->samples.count,
+                          (double)(gtopo_clock_ns() - s->start_ns) * 1e-9);
+    }
+    convert(summary, options->metric, (double)batch * (double)options->message_B);
+    return 0;
+}
+
+static void fill_result(const struct gtopo_engine *engine, const struct sampling *s,
+                        const struct gtopo_summary *summary, struct gtopo_probe_result *result)
+{
+    const struct gtopo_probe_options *options = &engine->spec.options;
+
+    result->median = summary->median;
+    result->low = summary->low;
+    result->high = summary->high;
+    result->samples = summary->samples;
+    result->warmup_samples = summary->warmup;
+    if (options->metric == GTOPO_BANDWIDTH_Bps)
+        result->messages_per_s = summary->median / (double)options->message_B;
+    snprintf(result->stopped_by, sizeof result->stopped_by, "%s", s->stopped_by ? s->stopped_by : "iterations");
+    snprintf(result->method, sizeof result->method, "%s", engine->transport->method(options));
+}
+
+int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *context), void *context,
+                     struct gtopo_probe_result *result, struct gtopo_error *error)
+{
+    struct sampling s = {.spec = &engine->spec, .interrupted = interrupted, .context = context};
+    struct gtopo_run run = {.batch = choose_batch(&engine->spec.options),
+                            .messages = engine->spec.options.iterations,
+                            .sample = take_sample,
+                            .context = &s};
+    struct gtopo_summary summary;
+    int status;
+
+    s.samples.batches = engine->spec.options.metric == GTOPO_BANDWIDTH_Bps;
+    s.start_ns = gtopo_clock_ns();
+    status = engine->transport->run(engine->endpoint, &run, error);
+    if (!status)
+        status = summarise(&s, run.batch, &summary, error);
+    if (!status)
+        fill_result(engine, &s, &summary, result);
+    gtopo_samples_clear(&s.samples);
+    return status;
+}
+
+/* What the responder of a two-way probe drives; the initiator says when it ends. */
+static int keep_sample(void *context, double sample_ns)
+{
+    struct sampling *s = context;
+
+    if (!s->status)
+        s->status = gtopo_samples_add(&s->samples, sample_ns);
+    return 0;
+}
+
+int gtopo_engine_serve(struct gtopo_engine *engine, struct gtopo_error *error)
+{
+    struct sampling s = {.spec = &engine->spec, .samples = {.batches = 1}, .start_ns = gtopo_clock_ns()};
+    struct gtopo_run run = {.batch = choose_batch(&engine->spec.options), .sample = keep_sample, .context = &s};
+    int two_way = engine->spec.options.two_way, status;
+
+    if (!engine->transport->serve)
+        return 0;
+    status = engine->transport->serve(engine->endpoint, two_way ? &run : NULL, error);
+    if (!status && two_way)
+        status = summarise(&s, run.batch, &engine->driven, error);
+    gtopo_samples_clear(&s.samples);
+    return status;
+}
+
+int gtopo_engine_verify(struct gtopo_engine *engine, struct gtopo_error *error)
+{
+    return engine->transport->verify(engine->endpoint, error);
+}
+
+void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *report)
+{
+    memset(report, 0, sizeof *report);
+    engine->transport->describe(engine->endpoint, report->description, sizeof report->description);
+    if (engine->transport->reach)
+        engine->transport->reach(engine->endpoint, &report->reach);
+    else
+        snprintf(report->reach.way, sizeof report->reach.way, "%s", engine->region.memory->is_host ? "host" : "device");
+    report->median = engine->driven.median;
+    report->low = engine->driven.low;
+    report->high = engine->driven.high;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of a probe as one table, so that they are checked, sent and written in one way. */
+#ifndef GTOPO_BENCH_OPTIONS_H
+#define GTOPO_BENCH_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <gputopo/probe.h>
+
+#define GTOPO_MESSAGE_MAX_B (UINT64_C(1) << 30)
+#define GTOPO_MESSAGES_MAX UINT64_C(10000000) /* of a run with a count: each is traced */
+
+enum gtopo_option_type { GTOPO_OPTION_U32, GTOPO_OPTION_I32, GTOPO_OPTION_U64, GTOPO_OPTION_REAL };
+
+/* A number: where it stands in its struct, and what it may be. */
+struct gtopo_option {
+    const char *key;
+    size_t offset;
+    enum gtopo_option_type type;
+    double lowest, highest;
+};
+/* Of struct gtopo_probe_options, and of struct gtopo_probe_end; both end with a key of NULL. */
+extern const struct gtopo_option gtopo_probe_numbers[], gtopo_end_numbers[];
+
+double gtopo_option_get(const struct gtopo_option *option, const void *options);
+void gtopo_option_set(const struct gtopo_option *option, void *options, double value);
+
+/* perftest's: one completion in 100 messages, and above this size one for each */
+#define GTOPO_MODERATION 100
+#define GTOPO_MODERATE_UP_TO_B 8192
+/* Long enough that the cost of ringing the doorbell is spread, short enough that the queue does not run dry. */
+#define GTOPO_POST_LIST 16
+
+/* What a rule makes of an option that was left to it. A queue that is full of messages without a completion never
+ * empties. */
+static inline uint32_t gtopo_options_moderation(const struct gtopo_probe_options *options)
+{
+    uint32_t moderation = options->moderation;
+
+    if (!moderation)
+        moderation = options->message_B > GTOPO_MODERATE_UP_TO_B ? 1 : GTOPO_MODERATION;
+    return moderation > options->depth ? options->depth : moderation;
+}
+
+static inline uint32_t gtopo_options_post_list(const struct gtopo_probe_options *options)
+{
+    uint32_t length = options->post_list ? options->post_list : GTOPO_POST_LIST;
+
+    return length > options->depth ? options->depth : length;
+}
+
+static inline int gtopo_operation_is_atomic(uint32_t operation)
+{
+    return operation == GTOPO_FETCH_ADD || operation == GTOPO_COMPARE_SWAP;
+}
+
+/* Does its latency count the whole round trip? There the answer brings the data. */
+static inline int gtopo_operation_is_round_trip(uint32_t operation)
+{
+    return operation == GTOPO_READ || gtopo_operation_is_atomic(operation);
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/result.h"
+#include "bench/protocol.h"
+#include <stdio.h>
+#include <string.h>
+
+#define HIGHEST 1e18
+
+/* The numbers of a result that travel, in one table for both ways. */
+#define REAL(name)                                                                                                     \
+    {                                                                                                                  \
+#name, offsetof(struct gtopo_probe_result, name), 0                                                            \
+    }
+#define WHOLE(name)                                                                                                    \
+    {                                                                                                                  \
+#name, offsetof(struct gtopo_probe_result, name), 1                                                            \
+    }
+static const struct number {
+    const char *key;
+    size_t offset;
+    int is_whole;
+} numbers[] = {
+    REAL(median),
+    REAL(low),
+    REAL(high),
+    REAL(messages_per_s),
+    REAL(minimum),
+    REAL(maximum),
+    REAL(p99),
+    REAL(p999),
+    WHOLE(samples),
+    WHOLE(warmup_samples),
+    WHOLE(perftest.iterations),
+    REAL(perftest.bandwidth_peak_MiBps),
+    REAL(perftest.bandwidth_average_MiBps),
+    REAL(perftest.message_rate_Mps),
+    REAL(perftest.t_min_us),
+    REAL(perftest.t_max_us),
+    REAL(perftest.t_typical_us),
+    REAL(perftest.t_avg_us),
+    REAL(perftest.t_stdev_us),
+    REAL(perftest.t_99_us),
+    REAL(perftest.t_999_us),
+};
+#define NUMBERS (sizeof numbers / sizeof *numbers)
+
+/* ---- to messages ---- */
+
+static json_t *histogram_json(const struct gtopo_probe_result *result)
+{
+    json_t *bins = json_array();
+
+    for (uint32_t i = 0; bins && i < result->histogram_count; i++) {
+        const struct gtopo_histogram_bin *bin = &result->histogram[i];
+
+        if (json_array_append_new(bins, json_pack("[ffI]", bin->low, bin->high, (json_int_t)bin->count))) {
+            json_decref(bins);
+            bins = NULL;
+        }
+    }
+    return bins;
+}
+
+json_t *gtopo_result_json(const struct gtopo_probe_result *result)
+{
+    json_t *json = json_pack("{ss, ss, ss, so}", "type", "result", "stopped_by", result->stopped_by, "method",
+                             result->method, "histogram", histogram_json(result));
+    int failed = !json;
+
+    for (size_t i = 0; !failed && i < NUMBERS; i++) {
+        const void *place = (const char *)result + numbers[i].offset;
+
+        failed = json_object_set_new(json, numbers[i].key,
+                                     numbers[i].is_whole ? json_integer((json_int_t) * (const uint64_t *)place)
+                                                         : json_real(*(const double *)place));
+    }
+    if (!failed)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+json_t *gtopo_report_json(const struct gtopo_report *report)
+{
+    const struct gtopo_reach *reach = &report->reach;
+    json_t *counters = json_object();
+    int failed = !counters;
+
+    for (uint32_t i = 0; !failed && i < report->counter_count; i++)
+        failed =
+            json_object_set_new(counters, report->counters[i].name, json_integer((json_int_t)report->counters[i].rise));
+    if (failed) {
+        json_decref(counters);
+        return NULL;
+    }
+    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, sf, sf, sf}", "type", "stopped", "way", reach->way, "mapping",
+                     reach->mapping, "fallback", reach->fallback, "finding", reach->finding, "next_step",
+                     reach->next_step, "description", report->description, "counters", counters, "median",
+                     report->median, "low", report->low, "high", report->high);
+}
+
+/* ---- from messages ---- */
+
+static int read_text(const json_t *message, const char *key, char *text, size_t size, struct gtopo_error *error)
+{
+    const char *value;
+    int status = gtopo_message_text(message, key, &value, error);
+
+    if (!status)
+        snprintf(text, size, "%s", value);
+    return status;
+}
+
+static int wrong(struct gtopo_error *error, const char *what)
+{
+    return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version everywhere", "an agent told %s that cannot be",
+                      what);
+}
+
+static int read_histogram(const json_t *bins, struct gtopo_probe_result *result, struct gtopo_error *error)
+{
+    size_t count = json_array_size(bins);
+
+    if (!json_is_array(bins) || count > GTOPO_HISTOGRAM_MAX)
+        return wrong(error, "a histogram");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *bin = json_array_get(bins, i), *times = json_array_get(bin, 2);
+        double low = json_number_value(json_array_get(bin, 0)), high = json_number_value(json_array_get(bin, 1));
+
+        if (json_array_size(bin) != 3 || !json_is_integer(times) || json_integer_value(times) < 0 ||
+            !(low >= 0 && low < high && high <= HIGHEST))
+            return wrong(error, "a histogram");
+        result->histogram[i] = (struct gtopo_histogram_bin){low, high, (uint64_t)json_integer_value(times)};
+    }
+    result->histogram_count = (uint32_t)count;
+    return 0;
+}
+
+int gtopo_result_read(const json_t *message, struct gtopo_probe_result *result, struct gtopo_error *error)
+{
+    int status = 0;
+
+    for (size_t i = 0; !status && i < NUMBERS; i++) {
+        void *place = (char *)result + numbers[i].offset;
+
+        status = numbers[i].is_whole ? gtopo_message_number(message, numbers[i].key, INT64_MAX, place, error)
+                                     : gtopo_message_real(message, numbers[i].key, 0, HIGHEST, place, error);
+    }
+    if (status || (status = read_text(message, "stopped_by", result->stopped_by, sizeof result->stopped_by, error)) ||
+        (status = read_text(message, "method", result->method, sizeof result->method, error)))
+        return status;
+    if (!(result->low > 0 && result->low <= result->median && result->median <= result->high))
+        return wrong(error, "an interval");
+    return read_histogram(json_object_get(message, "histogram"), result, error);
+}
+
+static int read_counters(json_t *counters, struct gtopo_report *report, struct gtopo_error *error)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object(counters) || json_object_size(counters) > GTOPO_COUNTERS_MAX)
+        return wrong(error, "counters");
+    json_object_foreach(counters, name, value)
+    {
+        struct gtopo_port_counter *counter = &report->counters[report->counter_count++];
+
+        if (!json_is_integer(value) || json_integer_value(value) < 0 || strlen(name) >= sizeof counter->name)
+            return wrong(error, "a counter");
+        snprintf(counter->name, sizeof counter->name, "%s", name);
+        counter->rise = (uint64_t)json_integer_value(value);
+    }
+    return 0;
+}
+
+int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error)
+{
+    struct gtopo_reach *reach = &report->reach;
+    int status;
+
+    memset(report, 0, sizeof *report);
+    if ((status = read_text(message, "way", reach->way, sizeof reach->way, error)) ||
+        (status = read_text(message, "mapping", reach->mapping, sizeof reach->mapping, error)) ||
+        (status = read_text(message, "fallback", reach->fallback, sizeof reach->fallback, error)) ||
+        (status = read_text(message, "finding", reach->finding, sizeof reach->finding, error)) ||
+        (status = read_text(message, "next_step", reach->next_step, sizeof reach->next_step, error)) ||
+        (status = read_text(message, "description", report->description, sizeof report->description, error)) ||
+        (status = gtopo_message_real(message, "median", 0, HIGHEST, &report->median, error)) ||
+        (status = gtopo_message_real(message, "low", 0, HIGHEST, &report->low, error)) ||
+        (status = gtopo_message_real(message, "high", 0, HIGHEST, &report->high, error)))
+        return status;
+    return read_counters(json_object_get(message, "counters"), report, error);
+}
+
+/* ---- one result ---- */
+
+static void add_side(const struct gtopo_report *report, struct gtopo_probe_side *side)
+{
+    memset(side, 0, sizeof *side);
+    snprintf(side->way, sizeof side->way, "%s", report->reach.way);
+    snprintf(side->mapping, sizeof side->mapping, "%s", report->reach.mapping);
+    snprintf(side->fallback, sizeof side->fallback, "%s", report->reach.fallback);
+    snprintf(side->description, sizeof side->description, "%s", report->description);
+    side->counter_count = report->counter_count;
+    memcpy(side->counters, report->counters, sizeof side->counters);
+}
+
+static void add_fallback(const struct gtopo_reach *reach, struct gtopo_probe_result *result)
+{
+    struct gtopo_probe_finding *finding = &result->findings[result->finding_count];
+
+    if (!reach->finding[0] || result->finding_count == GTOPO_PROBE_FINDINGS_MAX)
+        return;
+    result->finding_count++;
+    finding->severity = GTOPO_WARNING;
+    snprintf(finding->rule, sizeof finding->rule, "%s", reach->finding);
+    snprintf(finding->text, sizeof finding->text, "%s", reach->fallback);
+    snprintf(finding->next_step, sizeof finding->next_step, "%s", reach->next_step);
+}
+
+void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
+                       struct gtopo_probe_result *result)
+{
+    add_side(&reports[0], &result->from);
+    add_side(&reports[1], &result->to);
+    if (options->two_way && reports[1].median > 0) {
+        result->forward = result->median;
+        result->reverse = reports[1].median;
+        /* each end timed its own direction: the bounds of the sum are the sums of the bounds at worst */
+        result->median += reports[1].median;
+        result->low += reports[1].low;
+        result->high += reports[1].high;
+        result->messages_per_s = result->median / (double)options->message_B;
+    }
+    for (int i = 0; i < 2; i++)
+        add_fallback(&reports[i].reach, result);
+}

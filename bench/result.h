@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ends of a probe tell the coordinator: as messages, and put together as one result. */
+#ifndef GTOPO_BENCH_RESULT_H
+#define GTOPO_BENCH_RESULT_H
+
+#include <jansson.h>
+#include <gputopo/probe.h>
+#include "bench/transport.h"
+
+/* What each end says when it stops. */
+struct gtopo_report {
+    struct gtopo_reach reach;
+    char description[256];
+    uint32_t counter_count;
+    struct gtopo_port_counter counters[GTOPO_COUNTERS_MAX];
+    double median, low, high; /* two-way: of what the responder drove; else 0 */
+};
+
+/* As members of a message; NULL when memory is short. */
+json_t *gtopo_result_json(const struct gtopo_probe_result *result);
+json_t *gtopo_report_json(const struct gtopo_report *report);
+/* Every number and text is checked. Errors: GTOPO_EPROTOCOL. */
+int gtopo_result_read(const json_t *message, struct gtopo_probe_result *result, struct gtopo_error *error);
+int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error);
+
+/* Complete the initiator's result with what both ends reported: directions, sides, findings. */
+void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
+                       struct gtopo_probe_result *result);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Probes as an embedder runs them: the initiator in this process, the other end in a child that serves. Every operation
+ * and option once, its data checked. verbs runs where there is an RDMA device, in the lab (`tests/lab/run rdma-one`).
+ */
+#include <gputopo/campaign.h>
+#include <math.h>
+#include "transport_end.h"
+
+struct child {
+    pid_t pid;
+    int fd;
+};
+
+static void start_child(struct child *child)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    fflush(NULL);
+    child->pid = fork();
+    if (!child->pid) {
+        close(fds[0]);
+        exit(gtopo_agent_serve(fds[1], fds[1], NULL) ? 1 : 0);
+    }
+    close(fds[1]);
+    child->fd = fds[0];
+}
+
+static void end_child(struct child *child)
+{
+    int status;
+
+    close(child->fd);
+    assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
+}
+
+static void defaults(struct gtopo_probe_options *options, const char *transport, const char *device)
+{
+    gtopo_probe_options_init(options);
+    options->transport = transport;
+    options->from.device = options->to.device = device;
+    options->seconds = 0.1;
+    options->precision = 0.5;
+    options->deadline_s = 10;
+    if (!strcmp(transport, "ofi"))
+        options->operation = GTOPO_SEND;
+}
+
+static int run(struct child *child, const struct gtopo_probe_options *options, struct gtopo_probe_result *result,
+               struct gtopo_error *error)
+{
+    struct gtopo_probe_stream to = {child->fd, child->fd, "the child"};
+
+    return gtopo_probe_run(options, NULL, &to, NULL, result, error);
+}
+
+static void must_run(struct child *child, const struct gtopo_probe_options *options)
+{
+    struct gtopo_probe_result *result = calloc(1, sizeof *result);
+    struct gtopo_error error = {0};
+    int status = run(child, options, result, &error);
+
+    if (status)
+        fail_msg("%s %llu B: %s (%s)", gtopo_operation_name(options->operation), (unsigned long long)options->message_B,
+                 error.message, error.hint);
+    print_message("%s %s %llu B, %u queue pairs%s%s: %g [%g .. %g], %llu samples, %s; %s; %s\n",
+                  gtopo_operation_name(options->operation), gtopo_metric_key(options->metric),
+                  (unsigned long long)options->message_B, options->queue_pairs, options->two_way ? ", two-way" : "",
+                  options->verify_every ? ", each checked" : "", result->median, result->low, result->high,
+                  (unsigned long long)result->samples, result->stopped_by, result->method, result->from.description);
+    assert_true(result->low > 0 && result->low <= result->median && result->median <= result->high);
+    assert_true(result->verified);
+    assert_string_equal(result->from.way, "host");
+    assert_string_equal(result->to.way, "host");
+    if (options->two_way) {
+        assert_true(result->forward > 0 && result->reverse > 0);
+        assert_true(result->forward + result->reverse == result->median);
+    }
+    if (options->iterations)
+        assert_string_equal(result->stopped_by, "iterations");
+    free(result);
+}
+
+static void set_size(struct gtopo_probe_options *options, uint64_t size)
+{
+    options->message_B = options->operation == GTOPO_FETCH_ADD || options->operation == GTOPO_COMPARE_SWAP ? 8 : size;
+}
+
+static void test_operations(void **state)
+{
+    const char *device = need_rdma();
+    static const uint64_t sizes[] = {1, 8, 65, 4096, 10000, 1 << 20};
+    struct child child;
+
+    (void)state;
+    start_child(&child);
+    for (uint32_t operation = GTOPO_WRITE; operation <= GTOPO_COMPARE_SWAP; operation++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            struct gtopo_probe_options options;
+
+            defaults(&options, "verbs", device);
+            options.operation = operation;
+            set_size(&options, sizes[i]);
+            if (options.message_B == 8 && i != 1 && sizes[i] != 8)
+                continue;
+            must_run(&child, &options);
+            options.metric = GTOPO_LATENCY_ns;
+            must_run(&child, &options);
+        }
+    end_child(&child);
+}
+
+static void test_options(void **state)
+{
+    const char *device = need_rdma();
+    struct child child;
+
+    (void)state;
+    start_child(&child);
+    for (uint32_t operation = GTOPO_WRITE; operation <= GTOPO_COMPARE_SWAP; operation++) {
+        struct gtopo_probe_options options;
+        int atomic = operation == GTOPO_FETCH_ADD || operation == GTOPO_COMPARE_SWAP;
+
+        defaults(&options, "verbs", device);
+        options.operation = operation;
+        set_size(&options, 4096);
+        options.two_way = 1;
+        must_run(&child, &options);
+        options.queue_pairs = 5;
+        must_run(&child, &options);
+        options.two_way = 0;
+        options.depth = 3;
+        options.post_list = 2;
+        options.moderation = 2;
+        must_run(&child, &options);
+        options.iterations = 1001;
+        must_run(&child, &options);
+        options.mtu_B = 256;
+        options.inline_B = 64;
+        options.relaxed_ordering = 0;
+        must_run(&child, &options);
+        options.queue_pairs = 1;
+        options.metric = GTOPO_LATENCY_ns;
+        must_run(&child, &options);
+        if (atomic)
+            continue;
+        options.iterations = 0;
+        options.metric = GTOPO_BANDWIDTH_Bps;
+        options.verify_every = 1;
+        must_run(&child, &options);
+        options.queue_pairs = 3;
+        options.message_B = 100;
+        options.depth = 128;
+        options.moderation = 0;
+        must_run(&child, &options);
+    }
+    end_child(&child);
+}
+
+/* After a probe that failed, the other end serves the next. */
+static void test_failure_is_not_the_end(void **state)
+{
+    const char *device = need_rdma();
+    struct gtopo_probe_result *result = calloc(1, sizeof *result);
+    struct gtopo_probe_options options;
+    struct gtopo_error error;
+    struct child child;
+
+    (void)state;
+    start_child(&child);
+    defaults(&options, "verbs", device);
+    options.to.gid = 200;
+    assert_int_equal(run(&child, &options, result, &error), GTOPO_EUSAGE);
+    assert_non_null(strstr(error.message, "no GID of index 200"));
+    options.to.gid = GTOPO_AUTO;
+    options.to.device = "pigeon0";
+    assert_int_equal(run(&child, &options, result, &error), GTOPO_EMISSING);
+    options.to.device = device;
+    options.mtu_B = 4096;
+    if (run(&child, &options, result, &error))
+        assert_non_null(strstr(error.message, "the smaller of the two ports"));
+    options.mtu_B = 0;
+    must_run(&child, &options);
+    end_child(&child);
+    free(result);
+}
+
+static void test_ofi(void **state)
+{
+    static const char *const devices[] = {"tcp", "shm"};
+    struct child child;
+
+    (void)state;
+    start_child(&child);
+    for (int i = 0; i < 2; i++) {
+        struct gtopo_probe_options options;
+
+        defaults(&options, "ofi", devices[i]);
+        must_run(&child, &options);
+        options.iterations = 2000;
+        must_run(&child, &options);
+        options.metric = GTOPO_LATENCY_ns;
+        must_run(&child, &options);
+    }
+    end_child(&child);
+}
+
+/* ---- what does not go together ---- */
+
+static void refused(const struct gtopo_probe_options *options, const char *said)
+{
+    struct gtopo_error error = {0};
+
+    assert_int_equal(gtopo_probe_options_check(options, &error), GTOPO_EUSAGE);
+    if (!strstr(error.message, said))
+        fail_msg("\"%s\" does not say \"%s\"", error.message, said);
+}
+
+static void test_check(void **state)
+{
+    struct gtopo_probe_options options, good;
+
+    (void)state;
+    gtopo_probe_options_init(&good);
+    assert_int_equal(gtopo_probe_options_check(&good, NULL), 0);
+#define REFUSED(change, said)                                                                                          \
+    options = good;                                                                                                    \
+    change;                                                                                                            \
+    refused(&options, said)
+    REFUSED(options.size = 3, "not initialised");
+    REFUSED(options.transport = "pigeon", "no transport \"pigeon\"");
+    REFUSED(options.operation = GTOPO_COPY, "no operation \"copy\"");
+    REFUSED(options.operation = 99, "operation");
+    REFUSED(options.message_B = 0, "message_B");
+    REFUSED(options.message_B = UINT64_C(1) << 40, "message_B");
+    REFUSED(options.queue_pairs = 65, "queue_pairs");
+    REFUSED(options.operation = GTOPO_FETCH_ADD, "8 bytes");
+    REFUSED((options.metric = GTOPO_LATENCY_ns, options.two_way = 1), "one way");
+    REFUSED((options.metric = GTOPO_LATENCY_ns, options.queue_pairs = 2), "one queue pair");
+    REFUSED((options.transport = "ofi", options.operation = GTOPO_SEND, options.two_way = 1), "one end only");
+    REFUSED(options.mtu_B = 1000, "RDMA MTU");
+    REFUSED(options.from.memory = "disk", "no memory \"disk\"");
+    REFUSED(options.from.way = "pigeon", "no way \"pigeon\"");
+    REFUSED(options.from.way = "dma-buf", "for GPU memory");
+    REFUSED(options.flush = 1, "flush");
+    REFUSED(options.iterations = 3, "16 iterations");
+    REFUSED(options.seconds = 0, "seconds");
+    REFUSED(options.precision = (double)NAN, "precision");
+    REFUSED(options.from.numa = -7, "numa");
+#undef REFUSED
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GTOPO_OPERATIONS; i++)
+        assert_int_equal(gtopo_operation_of_name(gtopo_operation_name(i)), i);
+    assert_null(gtopo_operation_name(GTOPO_OPERATIONS));
+    assert_int_equal(gtopo_operation_of_name("pigeon"), GTOPO_OPERATIONS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_check),
+        cmocka_unit_test(test_ofi),     cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_failure_is_not_the_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
