@@ -204,7 +204,7 @@ int gtopo_agent_serve(int input_fd, int output_fd, struct gtopo_error *error)
     if (!status)
         status = gtopo_stream_prepare_fd(output_fd, error);
     if (!status)
-        status = gtopo_hello(&agent.stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, NULL, error);
+        status = gtopo_hello(&agent.stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, NULL, NULL, error);
     while (!status && !ended) {
         json_t *message = NULL;
 

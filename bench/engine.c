@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/engine.h"
 #include "bench/clock.h"
+#include "bench/counters.h"
 #include "bench/options.h"
+#include "bench/perftest.h"
 #include "bench/statistics.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@ struct gtopo_engine {
     void *endpoint;
     struct gtopo_affinity affinity; /* of the thread, before */
     struct gtopo_summary driven;    /* two-way: what the responder drove */
+    struct gtopo_counters *before;  /* of the port, when it was connected; NULL where there is none */
 };
 
 /* ---- opening and closing ---- */
@@ -91,7 +94,9 @@ int gtopo_engine_open(const struct gtopo_spec *spec, struct gtopo_engine **opene
         (status = gtopo_memory_bind_thread(own->numa, share_of(spec), error)) ||
         (status = allocate(engine, own, spec->initiator, &engine->region, error)))
         goto out;
-    if (engine->facts->alone)
+    if (engine->facts->is_rdma && !(engine->before = calloc(1, sizeof *engine->before)))
+        status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    if (!status && engine->facts->alone)
         status = allocate(engine, &engine->spec.options.to, 0, &engine->other, error);
     if (!status)
         status = open_endpoint(engine, error);
@@ -119,6 +124,7 @@ void gtopo_engine_close(struct gtopo_engine *engine)
     release(&engine->region);
     release(&engine->other);
     gtopo_affinity_restore(&engine->affinity);
+    free(engine->before);
     free(engine);
 }
 
@@ -132,6 +138,10 @@ int gtopo_engine_address(struct gtopo_engine *engine, void *blob, size_t *size, 
 
 int gtopo_engine_connect(struct gtopo_engine *engine, const void *blob, size_t size, struct gtopo_error *error)
 {
+    const struct gtopo_probe_end *own = gtopo_spec_own(&engine->spec);
+
+    if (engine->before)
+        gtopo_counters_read("", own->device, own->port, engine->before);
     return engine->transport->connect ? engine->transport->connect(engine->endpoint, blob, size, error) : 0;
 }
 
@@ -233,10 +243,36 @@ static void fill_result(const struct gtopo_engine *engine, const struct sampling
     result->high = summary->high;
     result->samples = summary->samples;
     result->warmup_samples = summary->warmup;
+    result->minimum = summary->minimum;
+    result->maximum = summary->maximum;
+    result->p99 = summary->p99;
+    result->p999 = summary->p999;
+    result->histogram_count = gtopo_samples_histogram(&s->samples, summary, result->histogram);
     if (options->metric == GTOPO_BANDWIDTH_Bps)
         result->messages_per_s = summary->median / (double)options->message_B;
     snprintf(result->stopped_by, sizeof result->stopped_by, "%s", s->stopped_by ? s->stopped_by : "iterations");
     snprintf(result->method, sizeof result->method, "%s", engine->transport->method(options));
+}
+
+/* Room for the times of each message, of a run with a count; perftest's figures stand on them. */
+static int make_trace(const struct gtopo_probe_options *options, struct gtopo_trace *trace, struct gtopo_error *error)
+{
+    size_t count = (size_t)(options->iterations * options->queue_pairs);
+
+    trace->posted_ns = calloc(count, sizeof *trace->posted_ns);
+    trace->completed_ns = calloc(count, sizeof *trace->completed_ns);
+    return trace->posted_ns && trace->completed_ns ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+}
+
+static int add_perftest(const struct gtopo_probe_options *options, const struct gtopo_trace *trace,
+                        struct gtopo_perftest_figures *figures, struct gtopo_error *error)
+{
+    if (!trace->posted)
+        return 0;
+    if (options->metric == GTOPO_LATENCY_ns)
+        return gtopo_perftest_latency(trace, options->operation, figures, error);
+    gtopo_perftest_bandwidth(trace, options->message_B, options->queue_pairs, figures);
+    return 0;
 }
 
 int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *context), void *context,
@@ -248,15 +284,27 @@ int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *conte
                             .sample = take_sample,
                             .context = &s};
     struct gtopo_summary summary;
-    int status;
+    struct gtopo_trace trace = {NULL, NULL, 0, 0};
+    int status = 0;
 
     s.samples.batches = engine->spec.options.metric == GTOPO_BANDWIDTH_Bps;
+    if (gtopo_samples_reserve(&s.samples))
+        status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory for samples");
+    if (!status && run.messages) {
+        run.trace = &trace;
+        status = make_trace(&engine->spec.options, &trace, error);
+    }
     s.start_ns = gtopo_clock_ns();
-    status = engine->transport->run(engine->endpoint, &run, error);
+    if (!status)
+        status = engine->transport->run(engine->endpoint, &run, error);
     if (!status)
         status = summarise(&s, run.batch, &summary, error);
     if (!status)
+        status = add_perftest(&engine->spec.options, &trace, &result->perftest, error);
+    if (!status)
         fill_result(engine, &s, &summary, result);
+    free(trace.posted_ns);
+    free(trace.completed_ns);
     gtopo_samples_clear(&s.samples);
     return status;
 }
@@ -279,6 +327,8 @@ int gtopo_engine_serve(struct gtopo_engine *engine, struct gtopo_error *error)
 
     if (!engine->transport->serve)
         return 0;
+    if (two_way && gtopo_samples_reserve(&s.samples))
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory for samples");
     status = engine->transport->serve(engine->endpoint, two_way ? &run : NULL, error);
     if (!status && two_way)
         status = summarise(&s, run.batch, &engine->driven, error);
@@ -291,6 +341,18 @@ int gtopo_engine_verify(struct gtopo_engine *engine, struct gtopo_error *error)
     return engine->transport->verify(engine->endpoint, error);
 }
 
+static void count_port(const struct gtopo_engine *engine, struct gtopo_report *report)
+{
+    const struct gtopo_probe_end *own = gtopo_spec_own(&engine->spec);
+    struct gtopo_counters *after = calloc(1, sizeof *after);
+
+    if (!after) /* then they are not told */
+        return;
+    gtopo_counters_read("", own->device, own->port, after);
+    gtopo_counters_rise(engine->before, after, report->counters, &report->counter_count);
+    free(after);
+}
+
 void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *report)
 {
     memset(report, 0, sizeof *report);
@@ -299,6 +361,8 @@ void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *repor
         engine->transport->reach(engine->endpoint, &report->reach);
     else
         snprintf(report->reach.way, sizeof report->reach.way, "%s", engine->region.memory->is_host ? "host" : "device");
+    if (engine->before)
+        count_port(engine, report);
     report->median = engine->driven.median;
     report->low = engine->driven.low;
     report->high = engine->driven.high;

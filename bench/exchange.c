@@ -230,6 +230,7 @@ int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo
                       .options = options,
                       .ends = {exchange->initiator, exchange->responder},
                       .error = error ? error : &unused};
+    const char *const peers[2] = {exchange->initiator->peer, exchange->responder ? exchange->responder->peer : NULL};
     json_t *addresses[2] = {NULL, NULL}, *message = NULL;
     int status;
 
@@ -255,7 +256,7 @@ int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo
     json_decref(addresses[1]);
     status = stop(&s, status, &result->verified);
     if (!status)
-        gtopo_result_join(options, s.reports, result);
+        gtopo_result_join(options, s.reports, peers, exchange->one_machine, result);
     *usable = !s.broken && !s.cancelled;
     if (status && s.cancelled)
         status = gtopo_fail(s.error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");

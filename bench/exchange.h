@@ -11,6 +11,7 @@ struct gtopo_exchange {
     const struct gtopo_stream *responder; /* NULL for a transport that is alone */
     const struct gtopo_cancel *cancel;
     uint64_t end_ns; /* the run is ended then, as by cancel, keeping what it has; UINT64_MAX for never */
+    int one_machine; /* both ends are on one */
     int shared;      /* both ends are on one NUMA node of one host: they share its processors */
 };
 

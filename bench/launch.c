@@ -128,7 +128,7 @@ int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, cons
     agent->stream = (struct gtopo_stream){pair[0], pair[0], name};
     status = gtopo_stream_prepare_fd(pair[0], error);
     if (!status)
-        status = gtopo_hello(&agent->stream, hello_ns < end_ns ? hello_ns : end_ns, cancel, error);
+        status = gtopo_hello(&agent->stream, hello_ns < end_ns ? hello_ns : end_ns, cancel, NULL, error);
     if (status == GTOPO_EPEER)
         status = fail_ended(agent, argv, name, error);
     if (status)

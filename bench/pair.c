@@ -29,6 +29,7 @@ int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end end
     struct gtopo_exchange exchange = {
         .cancel = crew->options->cancel,
         .end_ns = crew->end_ns,
+        .one_machine = ends[0].host == ends[1].host,
         .shared = ends[0].host == ends[1].host && ends[0].numa == ends[1].numa,
     };
     int usable = 0, status;

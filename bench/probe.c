@@ -60,13 +60,14 @@ static void end_here(struct here *here)
     pthread_join(here->thread, NULL);
 }
 
-static int greet(const struct gtopo_stream *stream, const struct gtopo_cancel *cancel, struct gtopo_error *error)
+static int greet(const struct gtopo_stream *stream, const struct gtopo_cancel *cancel, char machine[GTOPO_MACHINE_MAX],
+                 struct gtopo_error *error)
 {
     int status = gtopo_stream_prepare_fd(stream->input_fd, error);
 
     if (!status)
         status = gtopo_stream_prepare_fd(stream->output_fd, error);
-    return status ? status : gtopo_hello(stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, cancel, error);
+    return status ? status : gtopo_hello(stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, cancel, machine, error);
 }
 
 int gtopo_probe_run(const struct gtopo_probe_options *options, const struct gtopo_probe_stream *from,
@@ -76,6 +77,7 @@ int gtopo_probe_run(const struct gtopo_probe_options *options, const struct gtop
     struct here here = {.fd = -1};
     struct gtopo_stream streams[2] = {{-1, -1, "this process"}, {-1, -1, NULL}};
     struct gtopo_exchange exchange = {.initiator = &streams[0], .cancel = cancel, .end_ns = UINT64_MAX};
+    char machines[2][GTOPO_MACHINE_MAX] = {"", ""};
     const struct gtopo_transport_facts *facts;
     int usable, status = gtopo_probe_options_check(options, error);
 
@@ -90,13 +92,15 @@ int gtopo_probe_run(const struct gtopo_probe_options *options, const struct gtop
         streams[0] = (struct gtopo_stream){from->input_fd, from->output_fd, from->name ? from->name : "the initiator"};
     else
         streams[0].input_fd = streams[0].output_fd = here.fd;
-    status = greet(&streams[0], cancel, error);
+    status = greet(&streams[0], cancel, machines[0], error);
     if (!facts->alone) {
         streams[1] = (struct gtopo_stream){to->input_fd, to->output_fd, to->name ? to->name : "the responder"};
         exchange.responder = &streams[1];
         if (!status)
-            status = greet(&streams[1], cancel, error);
+            status = greet(&streams[1], cancel, machines[1], error);
     }
+    exchange.one_machine = machines[0][0] && !strcmp(machines[0], machines[1]);
+    exchange.shared = exchange.one_machine && options->from.numa == options->to.numa;
     if (!status)
         status = gtopo_exchange_run(&exchange, options, result, &usable, error);
     end_here(&here);

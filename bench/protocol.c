@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -296,9 +297,25 @@ int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_err
     return gtopo_fail(error, code_here(json_integer_value(code)), hint, "%s: %s", peer, text);
 }
 
+/* What tells this boot of this machine from all others, or "": containers share it, guests do not. */
+static void read_machine(char machine[GTOPO_MACHINE_MAX])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (!file || !fgets(machine, GTOPO_MACHINE_MAX, file))
+        machine[0] = 0;
+    machine[strcspn(machine, "\n")] = 0;
+    if (file)
+        fclose(file);
+}
+
 static json_t *hello_json(void)
 {
-    return json_pack("{ss, si, ss}", "type", "hello", "protocol", GTOPO_PROTOCOL_VERSION, "version", gtopo_version());
+    char machine[GTOPO_MACHINE_MAX];
+
+    read_machine(machine);
+    return json_pack("{ss, si, ss, ss}", "type", "hello", "protocol", GTOPO_PROTOCOL_VERSION, "version",
+                     gtopo_version(), "machine", machine);
 }
 
 static int check_hello(const json_t *hello, const char *peer, struct gtopo_error *error)
@@ -320,8 +337,9 @@ static int check_hello(const json_t *hello, const char *peer, struct gtopo_error
 }
 
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,
-                struct gtopo_error *error)
+                char machine[GTOPO_MACHINE_MAX], struct gtopo_error *error)
 {
+    const char *text;
     json_t *hello = NULL;
     int status = gtopo_message_send(stream, hello_json(), deadline_ns, error);
 
@@ -329,6 +347,8 @@ int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const s
         status = gtopo_message_receive(stream, deadline_ns, cancel, &hello, error);
     if (!status)
         status = check_hello(hello, stream->peer, error);
+    if (!status && machine && !(status = gtopo_message_text(hello, "machine", &text, error)))
+        snprintf(machine, GTOPO_MACHINE_MAX, "%s", text);
     json_decref(hello);
     return status;
 }

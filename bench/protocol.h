@@ -76,9 +76,11 @@ json_t *gtopo_bytes_json(const void *data, size_t size);
 json_t *gtopo_failure_json(const struct gtopo_error *error);
 int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_error *error);
 
-/* hello in both directions: send ours, take theirs. Errors: GTOPO_EVERSION, and those of sending and receiving. */
+#define GTOPO_MACHINE_MAX 64
+/* hello in both directions: send ours, take theirs. `machine`, unless NULL, is given what tells the other side's
+ * machine from others. Errors: GTOPO_EVERSION, and those of sending and receiving. */
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,
-                struct gtopo_error *error);
+                char machine[GTOPO_MACHINE_MAX], struct gtopo_error *error);
 /* Answer a hello that came later, from one who uses the stream anew. */
 int gtopo_hello_answer(const struct gtopo_stream *stream, const json_t *hello, uint64_t deadline_ns,
                        struct gtopo_error *error);

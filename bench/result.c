@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/result.h"
+#include "bench/counters.h"
 #include "bench/protocol.h"
 #include <stdio.h>
 #include <string.h>
@@ -218,8 +219,34 @@ static void add_fallback(const struct gtopo_reach *reach, struct gtopo_probe_res
     snprintf(finding->next_step, sizeof finding->next_step, "%s", reach->next_step);
 }
 
+/* Bytes that the messages of a run held, as far as they were counted as samples. */
+static uint64_t payload(const struct gtopo_probe_options *options, const struct gtopo_probe_result *result)
+{
+    if (options->metric == GTOPO_LATENCY_ns)
+        return (result->samples + result->warmup_samples) * options->message_B;
+    return options->iterations * options->queue_pairs * options->message_B;
+}
+
+static void judge_counters(const struct gtopo_probe_options *options, const char *const peers[2], int one_machine,
+                           struct gtopo_probe_result *result)
+{
+    const struct gtopo_probe_end *ends[2] = {&options->from, &options->to};
+    const struct gtopo_probe_side *sides[2] = {&result->from, &result->to};
+    struct gtopo_counters_end counted[2];
+    char names[2][160];
+    int one_port = one_machine && !strcmp(ends[0]->device, ends[1]->device) && ends[0]->port == ends[1]->port;
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(names[i], sizeof names[i], "%.63s port %u%s%.80s", ends[i]->device, ends[i]->port,
+                 peers[i] ? " on " : "", peers[i] ? peers[i] : "");
+        counted[i] = (struct gtopo_counters_end){names[i], sides[i]->counters, sides[i]->counter_count};
+    }
+    gtopo_counters_judge(&counted[0], &counted[1], one_port, payload(options, result), result->findings,
+                         &result->finding_count);
+}
+
 void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
-                       struct gtopo_probe_result *result)
+                       const char *const peers[2], int one_machine, struct gtopo_probe_result *result)
 {
     add_side(&reports[0], &result->from);
     add_side(&reports[1], &result->to);
@@ -234,4 +261,5 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
     }
     for (int i = 0; i < 2; i++)
         add_fallback(&reports[i].reach, result);
+    judge_counters(options, peers, one_machine, result);
 }

@@ -23,8 +23,9 @@ json_t *gtopo_report_json(const struct gtopo_report *report);
 int gtopo_result_read(const json_t *message, struct gtopo_probe_result *result, struct gtopo_error *error);
 int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error);
 
-/* Complete the initiator's result with what both ends reported: directions, sides, findings. */
+/* Complete the initiator's result with what both ends reported: directions, sides, findings. peers: who they are;
+ * one_machine: both are on one. */
 void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
-                       struct gtopo_probe_result *result);
+                       const char *const peers[2], int one_machine, struct gtopo_probe_result *result);
 
 #endif

@@ -22,6 +22,12 @@
  * batch means (A. M. Law and J. S. Carson, "A sequential procedure for determining the length of a steady-state
  * simulation", Operations Research 27(5), 1979). Median and exact order-statistic interval are those of the block
  * means. When 16 blocks are still correlated the rate drifts, and the interval is the range of all of them.
+ *
+ * Percentiles of single samples are those of the nearest rank: the smallest sample that at least the share q of all
+ * does not exceed. They are given where the sample is large enough to reach so far: from the smallest n for which the
+ * largest of n independent samples lies above the quantile with 95 % confidence, 1 - q^n >= 0.95, which is 299 for 99 %
+ * and 2995 for 99.9 % (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", Annals of
+ * Mathematical Statistics 12(1), 1941). Samples that depend on their neighbours need more.
  */
 #include "bench/statistics.h"
 #include <math.h>
@@ -38,12 +44,22 @@
 #define EXACT_MAX 70
 #define INDICATOR_BATCHES 32
 #define HALF_STUDENT_31 1.02 /* half the two-sided 95 % point of Student's t, 31 degrees of freedom */
+#define P99_MIN 299
+#define P999_MIN 2995
+
+/* So many kept samples make a stretch, of which the extremes are known. */
+#define STRETCH (SINGLES_MAX / GTOPO_SAMPLES_STRETCHES)
+#define BINS_AN_OCTAVE 32
 
 /* ---- the container ---- */
 
-static int grow(struct gtopo_samples *samples)
+static size_t bound(const struct gtopo_samples *samples)
 {
-    size_t capacity = samples->capacity ? 2 * samples->capacity : CAPACITY_MIN;
+    return samples->batches ? BATCHES_MAX : SINGLES_MAX;
+}
+
+static int resize(struct gtopo_samples *samples, size_t capacity)
+{
     double *values = realloc(samples->values, capacity * sizeof *values);
 
     if (!values)
@@ -53,10 +69,52 @@ static int grow(struct gtopo_samples *samples)
     return 0;
 }
 
+int gtopo_samples_reserve(struct gtopo_samples *samples)
+{
+    size_t capacity = bound(samples);
+
+    if (samples->scratch)
+        return 0;
+    if (samples->capacity < capacity && resize(samples, capacity))
+        return GTOPO_ENOMEM;
+    samples->scratch = malloc(capacity * sizeof *samples->scratch);
+    if (!samples->scratch)
+        return GTOPO_ENOMEM;
+    /* Not zeros: malloc and zeros may become a calloc, whose pages only come into being when they are written to. */
+    memset(samples->values + samples->count, 0xff, (capacity - samples->count) * sizeof *samples->values);
+    memset(samples->scratch, 0xff, capacity * sizeof *samples->scratch);
+    return 0;
+}
+
+/* The extremes of samples that are dropped must not be lost with them. */
+static void widen(struct gtopo_samples *samples, size_t stretch, double low, double high)
+{
+    double *known_low = &samples->lowest[stretch], *known_high = &samples->highest[stretch];
+
+    if (!*known_high || low < *known_low)
+        *known_low = low;
+    if (high > *known_high)
+        *known_high = high;
+}
+
+static void merge_stretches(struct gtopo_samples *samples)
+{
+    size_t i, half = GTOPO_SAMPLES_STRETCHES / 2;
+
+    for (i = 0; i < half; i++) {
+        samples->lowest[i] = fmin(samples->lowest[2 * i], samples->lowest[2 * i + 1]);
+        samples->highest[i] = fmax(samples->highest[2 * i], samples->highest[2 * i + 1]);
+    }
+    memset(samples->lowest + half, 0, half * sizeof *samples->lowest);
+    memset(samples->highest + half, 0, half * sizeof *samples->highest);
+}
+
 static void halve(struct gtopo_samples *samples)
 {
     size_t i;
 
+    if (!samples->batches)
+        merge_stretches(samples);
     for (i = 0; i < samples->count / 2; i++)
         samples->values[i] =
             samples->batches ? (samples->values[2 * i] + samples->values[2 * i + 1]) / 2 : samples->values[2 * i];
@@ -70,9 +128,10 @@ int gtopo_samples_add(struct gtopo_samples *samples, double value)
         return GTOPO_EUSAGE;
     if (!samples->stride)
         samples->stride = 1;
-    if (samples->count == (samples->batches ? BATCHES_MAX : SINGLES_MAX))
+    if (samples->count == bound(samples))
         halve(samples);
-    if (samples->count == samples->capacity && grow(samples))
+    if (samples->count == samples->capacity &&
+        resize(samples, samples->capacity ? 2 * samples->capacity : CAPACITY_MIN))
         return GTOPO_ENOMEM;
     samples->seen++;
     if (samples->batches) {
@@ -82,8 +141,13 @@ int gtopo_samples_add(struct gtopo_samples *samples, double value)
         value = samples->merging / (double)samples->merged;
         samples->merging = 0;
         samples->merged = 0;
-    } else if ((samples->seen - 1) % samples->stride)
-        return 0;
+    } else {
+        int is_kept = (samples->seen - 1) % samples->stride == 0;
+
+        widen(samples, (samples->count - !is_kept) / STRETCH, value, value);
+        if (!is_kept)
+            return 0;
+    }
     samples->values[samples->count++] = value;
     return 0;
 }
@@ -91,6 +155,7 @@ int gtopo_samples_add(struct gtopo_samples *samples, double value)
 void gtopo_samples_clear(struct gtopo_samples *samples)
 {
     free(samples->values);
+    free(samples->scratch);
     *samples = (struct gtopo_samples){.batches = samples->batches};
 }
 
@@ -203,6 +268,29 @@ static void summarise_singles(const double *values, double *scratch, size_t coun
     summary->low = select_rank(scratch, count, cut);
     summary->high = select_rank(scratch, count, count - 1 - cut);
     summary->blocks = count;
+    if (count >= P99_MIN)
+        summary->p99 = select_rank(scratch, count, (99 * count + 99) / 100 - 1);
+    if (count >= P999_MIN)
+        summary->p999 = select_rank(scratch, count, (999 * count + 999) / 1000 - 1);
+}
+
+/*
+ * Of all samples after the warm-up, also of those that were dropped; but in the stretch in which the warm-up ends,
+ * which is a 32nd of the run at most, only of those that were kept.
+ */
+static void find_extremes(const struct gtopo_samples *samples, size_t warmup, struct gtopo_summary *summary)
+{
+    size_t i;
+
+    summary->minimum = INFINITY;
+    for (i = warmup; i < samples->count; i++) {
+        summary->minimum = fmin(summary->minimum, samples->values[i]);
+        summary->maximum = fmax(summary->maximum, samples->values[i]);
+    }
+    for (i = (warmup + STRETCH - 1) / STRETCH; i < GTOPO_SAMPLES_STRETCHES && samples->highest[i]; i++) {
+        summary->minimum = fmin(summary->minimum, samples->lowest[i]);
+        summary->maximum = fmax(summary->maximum, samples->highest[i]);
+    }
 }
 
 /* ---- rates ---- */
@@ -277,7 +365,7 @@ int gtopo_samples_summarise(const struct gtopo_samples *samples, struct gtopo_su
     if (count < GTOPO_SAMPLES_MIN)
         return gtopo_fail(error, GTOPO_EUSAGE, "measure longer",
                           "%zu samples are too few to say anything: at least %d are needed", count, GTOPO_SAMPLES_MIN);
-    scratch = malloc(count * sizeof *scratch);
+    scratch = samples->scratch ? samples->scratch : malloc(count * sizeof *scratch);
     if (!scratch)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory for %zu samples", count);
     memcpy(scratch, samples->values, count * sizeof *scratch);
@@ -289,9 +377,70 @@ int gtopo_samples_summarise(const struct gtopo_samples *samples, struct gtopo_su
         /* afresh: the search for the warm-up has reordered the copy */
         memcpy(scratch, samples->values + warmup, (count - warmup) * sizeof *scratch);
         summarise_singles(samples->values + warmup, scratch, count - warmup, summary);
+        find_extremes(samples, warmup, summary);
     }
     summary->samples = (count - warmup) * (samples->batches ? samples->stride : 1);
     summary->warmup = warmup * (samples->batches ? samples->stride : 1);
-    free(scratch);
+    if (scratch != samples->scratch)
+        free(scratch);
     return 0;
+}
+
+/* ---- the histogram ---- */
+
+static double edge(double bins_an_octave, double bin)
+{
+    return exp2(bin / bins_an_octave);
+}
+
+/* The number of the bin that holds a value; logarithm and power are rounded, so the edges have the last word. */
+static double bin_of(double bins_an_octave, double value)
+{
+    double bin = floor(log2(value) * bins_an_octave);
+
+    while (value < edge(bins_an_octave, bin))
+        bin--;
+    while (value >= edge(bins_an_octave, bin + 1))
+        bin++;
+    return bin;
+}
+
+static void set_edges(double bins_an_octave, double first, struct gtopo_histogram_bin *bins, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        bins[i] = (struct gtopo_histogram_bin){edge(bins_an_octave, first + (double)i),
+                                               edge(bins_an_octave, first + (double)i + 1), 0};
+}
+
+uint32_t gtopo_samples_histogram(const struct gtopo_samples *samples, const struct gtopo_summary *summary,
+                                 struct gtopo_histogram_bin bins[GTOPO_HISTOGRAM_MAX])
+{
+    double bins_an_octave = BINS_AN_OCTAVE, low = INFINITY, high = 0, first, last;
+    size_t i, start = (size_t)summary->warmup, count;
+
+    if (samples->batches || start >= samples->count)
+        return 0;
+    for (i = start; i < samples->count; i++) {
+        low = fmin(low, samples->values[i]);
+        high = fmax(high, samples->values[i]);
+    }
+    while (bin_of(bins_an_octave, high) - bin_of(bins_an_octave, low) >= GTOPO_HISTOGRAM_MAX)
+        bins_an_octave /= 2;
+    first = bin_of(bins_an_octave, low);
+    last = bin_of(bins_an_octave, high);
+    count = (size_t)(last - first) + 1;
+    set_edges(bins_an_octave, first, bins, count);
+    for (i = start; i < samples->count; i++) {
+        double value = samples->values[i], bin = floor(log2(value) * bins_an_octave) - first;
+        size_t place = bin <= 0 ? 0 : bin >= (double)count ? count - 1 : (size_t)bin;
+
+        while (value < bins[place].low)
+            place--;
+        while (value >= bins[place].high)
+            place++;
+        bins[place].count++;
+    }
+    return (uint32_t)count;
 }

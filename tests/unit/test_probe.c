@@ -197,6 +197,7 @@ static void test_ofi(void **state)
         struct gtopo_probe_options options;
 
         defaults(&options, "ofi", devices[i]);
+        options.seconds = 1;
         must_run(&child, &options);
         options.iterations = 2000;
         must_run(&child, &options);

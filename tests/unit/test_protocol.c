@@ -238,7 +238,7 @@ static int talk(void (*coordinator)(const struct gtopo_stream *stream))
 
 static void say_bye(const struct gtopo_stream *stream)
 {
-    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
+    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
     gtopo_message_send(stream, json_pack("{ss}", "type", "bye"), SOON, NULL);
 }
 
@@ -253,18 +253,18 @@ static void come_from_the_future(const struct gtopo_stream *stream)
 
 static void vanish(const struct gtopo_stream *stream)
 {
-    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
+    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
 }
 
 static void go_unprepared(const struct gtopo_stream *stream)
 {
-    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
+    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
     gtopo_message_send(stream, json_pack("{ss, ss}", "type", "go", "address", "00"), SOON, NULL);
 }
 
 static void talk_nonsense(const struct gtopo_stream *stream)
 {
-    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
+    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
     gtopo_message_send(stream, json_pack("{ss}", "type", "dance"), SOON, NULL);
 }
 
@@ -274,7 +274,7 @@ static void ask_for_the_unknown(const struct gtopo_stream *stream)
     struct gtopo_spec spec;
     json_t *message;
 
-    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL), 0);
+    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
     gtopo_probe_options_init(&options);
     options.transport = "pigeon";
     gtopo_spec_make(&spec, &options, 0, 0, 1);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples, their warm-up, median and interval. */
+/* Samples, their warm-up, median, interval, percentiles and histogram. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "bench/statistics.h"
 
@@ -243,6 +246,263 @@ static void test_coverage(void **state)
     assert_true(coverage(1, 20000, 0.95, 17) > 0.90);
 }
 
+/* ---- reserved memory ---- */
+
+static void assert_resident(void *memory, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), start = ((size_t)memory + page - 1) / page * page;
+    size_t pages = ((size_t)memory + size - start) / page;
+    unsigned char *resident = malloc(pages);
+
+    assert_non_null(resident);
+    assert_int_equal(mincore((void *)start, pages * page, resident), 0);
+    for (size_t i = 0; i < pages; i++)
+        assert_true(resident[i] & 1);
+    free(resident);
+}
+
+static void test_reserve(void **state)
+{
+    int batches;
+
+    (void)state;
+    for (batches = 0; batches < 2; batches++) {
+        struct gtopo_samples plain = {.batches = batches}, reserved = {.batches = batches};
+        struct gtopo_summary expected, summary;
+        size_t bound = (size_t)1 << (batches ? 14 : 20);
+        double *values, *scratch;
+        uint64_t random = 5;
+        int i;
+
+        for (i = 0; i < 5000; i++) { /* what was there before stays */
+            double value = 1 + uniform(&random);
+
+            add(&plain, value);
+            add(&reserved, value);
+        }
+        assert_int_equal(gtopo_samples_reserve(&reserved), 0);
+        assert_int_equal(reserved.capacity, bound);
+        values = reserved.values;
+        scratch = reserved.scratch;
+        assert_resident(values, bound * sizeof *values);
+        assert_resident(scratch, bound * sizeof *scratch);
+        assert_int_equal(gtopo_samples_reserve(&reserved), 0);
+        for (; i < 1200000; i++) {
+            double value = 1 + uniform(&random);
+
+            add(&plain, value);
+            add(&reserved, value);
+            if (i % 300000)
+                continue;
+            assert_int_equal(gtopo_samples_summarise(&plain, &expected, NULL), 0);
+            assert_int_equal(gtopo_samples_summarise(&reserved, &summary, NULL), 0);
+            assert_memory_equal(&summary, &expected, sizeof summary);
+        }
+        assert_ptr_equal(reserved.values, values);
+        assert_ptr_equal(reserved.scratch, scratch);
+        assert_null(plain.scratch);
+        gtopo_samples_clear(&plain);
+        gtopo_samples_clear(&reserved);
+        assert_null(reserved.scratch);
+        assert_int_equal(reserved.batches, batches);
+    }
+}
+
+/* ---- percentiles and extremes ---- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The smallest of sorted values that at least so many in a thousand do not exceed. */
+static double naive_quantile(const double *sorted, size_t count, size_t thousandths)
+{
+    size_t i = 0;
+
+    while ((i + 1) * 1000 < thousandths * count)
+        i++;
+    return sorted[i];
+}
+
+static void test_percentiles(void **state)
+{
+    static const int counts[] = {8, 298, 299, 300, 301, 1000, 2994, 2995, 2996, 3001, 50000};
+    uint64_t random = 6;
+    size_t row;
+
+    (void)state;
+    for (row = 0; row < sizeof counts / sizeof *counts; row++) {
+        struct gtopo_samples samples = {0};
+        struct gtopo_summary summary;
+        size_t counted;
+        double *sorted;
+        int i;
+
+        for (i = 0; i < counts[row]; i++) /* two values for few, so that none is a warm-up; else any */
+            add(&samples, counts[row] < 10000 ? 1000 + i % 2 : exp(normal(&random)));
+        for (i = 0; i < counts[row]; i += 50)
+            samples.values[i] += 1000 + i;
+        assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+        if (counts[row] < 10000)
+            assert_int_equal(summary.warmup, 0);
+        counted = (size_t)summary.samples;
+        sorted = malloc(counted * sizeof *sorted);
+        assert_non_null(sorted);
+        memcpy(sorted, samples.values + summary.warmup, counted * sizeof *sorted);
+        qsort(sorted, counted, sizeof *sorted, compare);
+        assert_true(summary.minimum <= sorted[0] && summary.maximum == sorted[counted - 1]);
+        /* With 95 % confidence the largest lies above the quantile: that is where they begin. */
+        assert_true(summary.p99 == (1 - pow(0.99, (double)counted) >= 0.95 ? naive_quantile(sorted, counted, 990) : 0));
+        assert_true(summary.p999 ==
+                    (1 - pow(0.999, (double)counted) >= 0.95 ? naive_quantile(sorted, counted, 999) : 0));
+        free(sorted);
+        gtopo_samples_clear(&samples);
+    }
+}
+
+/* Extremes of samples that were dropped are not lost; those of the warm-up do not count. */
+static void test_extremes(void **state)
+{
+    int long_run;
+
+    (void)state;
+    for (long_run = 0; long_run < 2; long_run++) {
+        int count = long_run ? 2200000 : 10000, i; /* of the long run one in four is kept */
+        int warmup = count / 5 * 2;
+        struct gtopo_samples samples = {0};
+        struct gtopo_summary summary;
+        uint64_t random = 7;
+
+        for (i = 0; i < count; i++) {
+            double value = (i < warmup ? 3000 : 1000) + 10 * uniform(&random);
+
+            if (i == 1 || i == warmup - 30001) /* the one far behind the beginning of the long run, too */
+                value = 1e9;
+            if (i == 3)
+                value = 1;
+            if (i == warmup + 120001) /* while all were kept */
+                value = 55;
+            if (i == count / 2 + 1)
+                value = 777777;
+            add(&samples, value);
+        }
+        assert_int_equal(samples.stride, long_run ? 4 : 1);
+        assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+        assert_true(summary.warmup * samples.stride >= (uint64_t)warmup);
+        assert_true(summary.maximum == 777777);
+        assert_true(long_run ? summary.minimum == 55 : summary.minimum >= 1000);
+        gtopo_samples_clear(&samples);
+    }
+}
+
+static void test_batches_have_no_percentiles(void **state)
+{
+    struct gtopo_histogram_bin bins[GTOPO_HISTOGRAM_MAX];
+    struct gtopo_samples samples = {.batches = 1};
+    struct gtopo_summary summary;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 5000; i++)
+        add(&samples, 1 + i % 7);
+    assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+    assert_true(summary.p99 == 0 && summary.p999 == 0 && summary.minimum == 0 && summary.maximum == 0);
+    assert_int_equal(gtopo_samples_histogram(&samples, &summary, bins), 0);
+    gtopo_samples_clear(&samples);
+}
+
+/* ---- histogram ---- */
+
+static void check_histogram(const struct gtopo_samples *samples, const struct gtopo_summary *summary,
+                            double bins_an_octave)
+{
+    struct gtopo_histogram_bin bins[GTOPO_HISTOGRAM_MAX];
+    uint32_t count = gtopo_samples_histogram(samples, summary, bins), bin;
+    uint64_t sum = 0;
+
+    assert_in_range(count, 1, GTOPO_HISTOGRAM_MAX);
+    assert_true(bins[0].count && bins[count - 1].count);
+    for (bin = 0; bin < count; bin++) {
+        uint64_t held = 0;
+        size_t i;
+
+        for (i = (size_t)summary->warmup; i < samples->count; i++)
+            held += bins[bin].low <= samples->values[i] && samples->values[i] < bins[bin].high;
+        assert_int_equal(held, bins[bin].count);
+        sum += held;
+        if (bin)
+            assert_true(bins[bin].low == bins[bin - 1].high);
+        assert_true(fabs(log2(bins[bin].high / bins[bin].low) * bins_an_octave - 1) < 1e-9);
+        assert_true(fabs(remainder(log2(bins[bin].low) * bins_an_octave, 1)) < 1e-9);
+    }
+    assert_int_equal(sum, summary->samples);
+}
+
+static void test_histogram(void **state)
+{
+    static const struct {
+        double low, octaves, bins_an_octave; /* low as a power of 2 */
+    } table[] = {{10, 0, 32}, {10, 1, 32}, {-1.4, 7.9, 32}, {0, 8.5, 16},       {9.8, 15.8, 16},
+                 {2, 17, 8},  {0, 200, 1}, {0.5, 300, 0.5}, {-997, 1900, 0.125}};
+    uint64_t random = 8;
+    size_t row;
+
+    (void)state;
+    for (row = 0; row < sizeof table / sizeof *table; row++) {
+        struct gtopo_samples samples = {0};
+        struct gtopo_summary summary;
+        int i;
+
+        for (i = 0; i < 4000; i++) { /* the ends are there, and many values lie on an edge */
+            double place = i % 3 ? floor(uniform(&random) * 33) / 32 : uniform(&random);
+
+            if (i % 50 == 7 || i % 50 == 9)
+                place = i % 50 == 9;
+            add(&samples, exp2(table[row].low + table[row].octaves * place));
+        }
+        assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+        check_histogram(&samples, &summary, table[row].bins_an_octave);
+        gtopo_samples_clear(&samples);
+    }
+}
+
+/* Every edge is in the bin that it begins. */
+static void test_histogram_edges(void **state)
+{
+    struct gtopo_samples samples = {0};
+    struct gtopo_summary summary;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2560; i++)
+        add(&samples, i % 2 ? exp2(i / 10 / 32.0) : nextafter(exp2((i / 10 + 1) / 32.0), 0));
+    summary = (struct gtopo_summary){.samples = samples.count};
+    check_histogram(&samples, &summary, 32);
+    gtopo_samples_clear(&samples);
+}
+
+static void test_histogram_leaves_the_warmup_out(void **state)
+{
+    struct gtopo_histogram_bin bins[GTOPO_HISTOGRAM_MAX];
+    struct gtopo_samples samples = {0};
+    struct gtopo_summary summary = {0};
+    uint64_t random = 9;
+    int i;
+
+    (void)state;
+    assert_int_equal(gtopo_samples_histogram(&samples, &summary, bins), 0);
+    for (i = 0; i < 20000; i++)
+        add(&samples, (i < 2000 ? 5000 : 1000) + uniform(&random));
+    assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+    assert_int_equal(gtopo_samples_histogram(&samples, &summary, bins), 1);
+    assert_true(bins[0].low <= 1000 && bins[0].high > 1001);
+    assert_int_equal(bins[0].count, summary.samples);
+    gtopo_samples_clear(&samples);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +515,13 @@ int main(void)
         cmocka_unit_test(test_bursts_do_not_hide_the_rate),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_percentiles),
+        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches_have_no_percentiles),
+        cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_histogram_edges),
+        cmocka_unit_test(test_histogram_leaves_the_warmup_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
