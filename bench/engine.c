@@ -12,6 +12,7 @@
 /* A run shorter than this shows a burst, not a rate. */
 #define SHORTEST_RUN_NS UINT64_C(200000000)
 #define ASK_EVERY_NS 10e6
+#define BATCH_MAX_B (UINT64_C(256) << 10)
 /* With fewer samples than this a probe goes on, up to GTOPO_PATIENCE times as long as asked. */
 #define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
 /* A run with a count has so many samples at least, if it has as many messages. */
@@ -191,12 +192,15 @@ static int take_sample(void *context, double sample_ns)
     return s->stopped_by != NULL;
 }
 
-/* A quarter of what is in flight: long enough to time, short enough for many samples. */
+/* A quarter of what is in flight, or what takes a while on any link: long enough to time, short enough for many samples
+ * on a slow one. */
 static uint64_t choose_batch(const struct gtopo_probe_options *options)
 {
     uint64_t batch = (uint64_t)options->depth * options->queue_pairs / 4;
     uint64_t most = options->iterations * options->queue_pairs / COUNTED_SAMPLES;
 
+    if (batch > BATCH_MAX_B / options->message_B)
+        batch = BATCH_MAX_B / options->message_B;
     if (options->iterations && batch > most)
         batch = most;
     return batch ? batch : 1;

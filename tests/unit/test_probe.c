@@ -102,6 +102,9 @@ static void test_operations(void **state)
             defaults(&options, "verbs", device);
             options.operation = operation;
             set_size(&options, sizes[i]);
+            options.depth = 16;
+            if (sizes[i] > 65536)
+                options.seconds = 1;
             if (options.message_B == 8 && i != 1 && sizes[i] != 8)
                 continue;
             must_run(&child, &options);
