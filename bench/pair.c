@@ -179,6 +179,12 @@ int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_op
     return gtopo_pair_measure(map, pair->ends, options->transport, NULL, options, result, error);
 }
 
+void gtopo_pair_fill(const struct gtopo_pair *pair, struct gtopo_probe_options *options)
+{
+    set_end(&options->from, &pair->ends[0]);
+    set_end(&options->to, &pair->ends[1]);
+}
+
 void gtopo_pair_close(struct gtopo_pair *pair)
 {
     if (!pair)

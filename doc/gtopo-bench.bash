@@ -7,8 +7,22 @@ _gtopo_bench() {
     words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
   elif [ "$command" = help ]; then
     words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
+  elif [ "$before" = --transport ] && [ "$command" = probe ]; then
+    words='verbs ofi:shm ofi:tcp copy'
   elif [ "$before" = --transport ]; then
     words='verbs ofi ofi:shm ofi:tcp'
+  elif [ "$before" = --operation ]; then
+    words='write read send write-imm fetch-add compare-swap'
+  elif [ "$before" = --metric ]; then
+    words='bandwidth latency both'
+  elif [ "$before" = --way ]; then
+    words='dma-buf peer-memory staged auto'
+  elif [ "$before" = --relaxed-ordering ]; then
+    words='on off auto'
+  elif [ "$before" = --mtu ]; then
+    words='256 512 1024 2048 4096'
+  elif [ "$before" = --compat ]; then
+    words=perftest
   elif [[ $word == -* ]]; then
     words=$(gtopo-bench "$command" --help 2> /dev/null | grep -oE '^ +(-.,)? +--[a-z-]+' | grep -oE -e '--[a-z-]+')
   else

@@ -149,6 +149,75 @@ int gtopo_address_parse(const struct gtopo_map *map, const char *text, struct gt
     return status;
 }
 
+/* ---- ends ---- */
+
+#define AN_END "name a memory (numa0, gpu0), a port (nic0:1), or a memory through a port (gpu0@nic0:1)"
+
+static uint32_t kind_of(const struct gtopo_map *map, uint32_t id)
+{
+    struct gtopo_object object;
+
+    return gtopo_map_object(map, id, &object, NULL) ? GTOPO_OBJECT_KINDS : object.kind;
+}
+
+/* The port that a NIC stands for. */
+static int find_port(const struct gtopo_map *map, uint32_t *id, struct gtopo_error *error)
+{
+    uint32_t first, count, port = GTOPO_NONE, ports = 0;
+    char address[GTOPO_ADDRESS_MAX], hint[GTOPO_LOCAL_NAME_MAX + 64];
+    struct gtopo_object object;
+
+    gtopo_map_object(map, *id, &object, NULL);
+    gtopo_map_host_objects(map, object.host, &first, &count, NULL);
+    for (uint32_t other = first; other < first + count; other++) {
+        gtopo_map_object(map, other, &object, NULL);
+        if (object.kind != GTOPO_PORT || object.parent != *id)
+            continue;
+        if (!ports++)
+            port = other;
+    }
+    gtopo_address_format(map, *id, address);
+    if (!ports)
+        return gtopo_fail(error, GTOPO_EMISSING, "load its driver; `gtopo-bench show` lists the ports of this host",
+                          "%.400s has no port", address);
+    gtopo_map_object(map, port, &object, NULL);
+    snprintf(hint, sizeof hint, "name one, as %.60s:%u", strrchr(address, '/') + 1, object.number);
+    if (ports > 1)
+        return gtopo_fail(error, GTOPO_EUSAGE, hint, "%.400s has %u ports", address, ports);
+    *id = port;
+    return 0;
+}
+
+int gtopo_end_parse(const struct gtopo_map *map, const char *text, struct gtopo_end *end, struct gtopo_error *error)
+{
+    struct gtopo_address address;
+    struct gtopo_end parsed;
+    uint32_t kind;
+    int status = gtopo_address_parse(map, text, &address, error);
+
+    if (status)
+        return status;
+    parsed = (struct gtopo_end){address.object, address.via};
+    kind = kind_of(map, parsed.memory);
+    if (parsed.via == GTOPO_NONE && (kind == GTOPO_PORT || kind == GTOPO_NIC))
+        parsed = (struct gtopo_end){GTOPO_NONE, address.object};
+    if (parsed.via != GTOPO_NONE && kind_of(map, parsed.via) == GTOPO_NIC) {
+        status = find_port(map, &parsed.via, error);
+        if (status)
+            return status;
+    }
+    kind = parsed.via == GTOPO_NONE ? GTOPO_PORT : kind_of(map, parsed.via);
+    if (kind != GTOPO_PORT && kind != GTOPO_PACKAGE)
+        return gtopo_fail(error, GTOPO_EUSAGE, AN_END, "\"%.300s\": no memory is reached through that", text);
+    kind = parsed.memory == GTOPO_NONE ? GTOPO_NUMA : kind_of(map, parsed.memory);
+    if (kind != GTOPO_NUMA && kind != GTOPO_GPU)
+        return gtopo_fail(error, GTOPO_EUSAGE, AN_END, "\"%.300s\" is neither a memory nor a port", text);
+    *end = parsed;
+    return 0;
+}
+
+/* ---- writing ---- */
+
 const char *gtopo_address_format(const struct gtopo_map *map, uint32_t object, char text[GTOPO_ADDRESS_MAX])
 {
     char local[GTOPO_LOCAL_NAME_MAX];
@@ -172,6 +241,8 @@ const char *gtopo_end_format(const struct gtopo_map *map, struct gtopo_end end, 
     struct gtopo_place place;
     size_t length;
 
+    if (end.memory == GTOPO_NONE)
+        return gtopo_address_format(map, end.via, text);
     gtopo_address_format(map, end.memory, text);
     if (end.via == GTOPO_NONE || !gtopo_map_place(map, end.via, &place) || place.host == GTOPO_NONE)
         return text;

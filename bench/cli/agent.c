@@ -21,5 +21,5 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {{0, NULL, NULL, NULL}};
-const struct cli_command cli_agent = {"agent", "",      "Serve a coordinator (started by `run`, not by hand)",
-                                      NULL,    options, run};
+const struct cli_command cli_agent = {
+    "agent", "", "Serve a coordinator (started by `run` and `probe`, not by hand)", NULL, options, run};

@@ -33,7 +33,7 @@ struct cli_command {
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };
 
-extern const struct cli_command cli_map, cli_show, cli_run, cli_agent, cli_version;
+extern const struct cli_command cli_map, cli_show, cli_run, cli_probe, cli_agent, cli_version;
 
 /* ---- main.c ---- */
 
@@ -47,6 +47,7 @@ int cli_next_option(const struct cli_command *command, int argc, char **argv);
 int cli_usage(const struct cli_command *command, const char *format, ...) GTOPO_PRINTF(2, 3);
 /* Tell the user about a failure; returns the exit code for it. */
 int cli_fail(const struct gtopo_error *error);
+int cli_exit_of_status(int status);
 /* A finding that is a warning or worse makes a run exit with CLI_FINDING. */
 int cli_exit_of_findings(const struct gtopo_map *map);
 
@@ -56,15 +57,39 @@ int cli_exit_of_findings(const struct gtopo_map *map);
 int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error);
 /* Discover a host into a new, sealed map. */
 int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **map, struct gtopo_error *error);
-/* A number in a range, with a unit letter k, M or G (powers of 1024) where `bytes`; 0 when it is none. */
+/* A number in a range, with a unit letter k, K, M or G (powers of 1024) where `bytes`; 0 when it is none. */
 int cli_parse_number(const char *text, double lowest, double highest, int bytes, double *number);
 
 /* ---- output.c ---- */
 
 /* Write a map to a file, or to standard output for "-". */
 int cli_save(const struct gtopo_map *map, const char *path, struct gtopo_error *error);
+/* What cannot be written would cost the whole run: find out before. */
+int cli_check_output(const char *path, struct gtopo_error *error);
+/* Write a file whole or leave it as it was; a pipe or a device is written to as it is. Errors: GTOPO_EIO. */
+int cli_write_file(const char *path, const char *data, size_t size, struct gtopo_error *error);
+/* Tell of a write to standard output that failed for this errno. Returns CLI_USAGE. */
+int cli_lose(FILE *out, int cause);
 /* Flush standard output; a full disk or a closed pipe is a failure. */
 int cli_flush(int status);
+
+/* ---- terminal.c ---- */
+
+/*
+ * From here on Ctrl-C and SIGTERM trip the cancel instead of ending the program; the second one ends it at once.
+ * Errors: GTOPO_ENOMEM.
+ */
+int cli_catch_signals(struct gtopo_cancel **cancel, struct gtopo_error *error);
+void cli_release_signals(void); /* and the cancel */
+
+/* A line on standard error that says what is going on, when that is a terminal. */
+struct cli_progress {
+    int is_terminal;
+    size_t width; /* of the line that is on the screen */
+};
+void cli_progress_init(struct cli_progress *progress);
+void cli_progress_show(struct cli_progress *progress, const char *format, ...) GTOPO_PRINTF(2, 3);
+void cli_progress_wipe(struct cli_progress *progress);
 
 /* ---- units.c ---- */
 
@@ -75,6 +100,14 @@ const char *cli_rate(double Bps, char text[CLI_TEXT]);
 const char *cli_network_rate(double Bps, char text[CLI_TEXT]);
 /* "64 KiB", "8 B" */
 const char *cli_bytes(uint64_t bytes, char text[CLI_TEXT]);
+/* "185 k/s" */
+const char *cli_count_rate(double per_s, char text[CLI_TEXT]);
+/* How a quantity of a metric is read: in microseconds; across a NIC in bits, inside the host in bytes. */
+struct cli_scale {
+    double factor;
+    const char *unit;
+};
+struct cli_scale cli_scale(uint32_t metric, int is_network, double quantity);
 /* Decimal, for capacities: "25.2 GB" */
 const char *cli_capacity(uint64_t bytes, char text[CLI_TEXT]);
 /* A measurement in short: "measured 0.679 Gb/s". */

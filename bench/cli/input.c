@@ -69,7 +69,7 @@ int cli_parse_number(const char *text, double lowest, double highest, int bytes,
         return 0;
     if (bytes && *end) {
         static const char letters[] = "kMG";
-        const char *letter = strchr(letters, *end);
+        const char *letter = strchr(letters, *end == 'K' ? 'k' : *end);
 
         if (!letter || end[1])
             return 0;

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = {&cli_map, &cli_show, &cli_run, &cli_version, &cli_agent};
+static const struct cli_command *const commands[] = {&cli_map,   &cli_show,    &cli_run,
+                                                     &cli_probe, &cli_version, &cli_agent};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 48
 
 static void print_help(void)
 {
@@ -35,9 +36,11 @@ static void print_command_help(const struct cli_command *command)
         snprintf(name, sizeof name, "--%s%s%s", option->name, option->argument ? " " : "",
                  option->argument ? option->argument : "");
         if (option->letter < 128)
-            printf("  -%c, %-22s %s\n", option->letter, name, option->help);
+            printf("  -%c, ", option->letter);
         else
-            printf("      %-22s %s\n", name, option->help);
+            printf("      ");
+        /* one that is too long for its column has a line of its own */
+        printf("%-22s%s %s\n", name, strlen(name) > 22 ? "\n                            " : "", option->help);
     }
     printf("  -h, %-22s %s\n", "--help", "show this");
     if (command->help)
@@ -89,7 +92,7 @@ int cli_usage(const struct cli_command *command, const char *format, ...)
     return CLI_USAGE;
 }
 
-static int exit_of_status(int status)
+int cli_exit_of_status(int status)
 {
     switch (status) {
     case GTOPO_OK:
@@ -114,7 +117,7 @@ static int exit_of_status(int status)
 int cli_fail(const struct gtopo_error *error)
 {
     fprintf(stderr, "gtopo-bench: %s%s%s\n", error->message, *error->hint ? "\n  " : "", error->hint);
-    return exit_of_status(error->code);
+    return cli_exit_of_status(error->code);
 }
 
 int cli_exit_of_findings(const struct gtopo_map *map)

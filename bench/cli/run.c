@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gtopo-bench run: discover this host, measure its links, write the map, show the results. */
 #include "cli.h"
-#include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,44 +41,20 @@ struct settings {
 struct screen {
     FILE *out; /* the report */
     const struct gtopo_map *map;
-    int is_terminal; /* of standard error, where progress goes */
-    size_t width;    /* of the progress line that is on the screen */
+    struct cli_progress progress;
     int failed;
 };
-
-/* A signal handler reaches nothing but what is static. */
-static struct gtopo_cancel *interrupt;
-
-static void on_signal(int number)
-{
-    /* The second Ctrl-C does not wait for anything. */
-    if (gtopo_cancel_tripped(interrupt))
-        _exit(128 + number);
-    gtopo_cancel_trip(interrupt);
-}
-
-static void wipe(struct screen *s)
-{
-    if (s->width)
-        fprintf(stderr, "\r%*s\r", (int)s->width, "");
-    s->width = 0;
-}
 
 static void on_event(void *context, const struct gtopo_event *event)
 {
     struct screen *s = context;
     char line[CLI_LINE];
-    int length;
 
-    wipe(s);
+    cli_progress_wipe(&s->progress);
     switch (event->kind) {
     case GTOPO_EVENT_STARTED:
-        if (!s->is_terminal)
-            break;
-        length = fprintf(stderr, "[%u/%u, %.0f s left] %.90s", event->done + 1, event->total, event->remaining_s,
-                         event->text);
-        s->width = length > 0 ? (size_t)length : 0;
-        fflush(stderr);
+        cli_progress_show(&s->progress, "[%u/%u, %.0f s left] %.90s", event->done + 1, event->total, event->remaining_s,
+                          event->text);
         break;
     case GTOPO_EVENT_MEASURED:
         fprintf(s->out, "%s\n    %s\n", event->text, cli_measurement(s->map, event->measurement, line));
@@ -189,35 +163,6 @@ static int parse(const struct cli_command *command, int argc, char **argv, struc
     return optind < argc ? cli_usage(command, "unexpected argument \"%s\"", argv[optind]) : CLI_GOOD;
 }
 
-/* A map that cannot be written would cost the whole run: find out before. */
-static int check_output(const char *path, struct gtopo_error *error)
-{
-    char folder[4096];
-    const char *slash = strrchr(path, '/');
-
-    if (!strcmp(path, "-"))
-        return 0;
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    if (access(folder, W_OK) || (!access(path, F_OK) && access(path, W_OK)))
-        return gtopo_fail(error, GTOPO_EIO, "name another file with --output", "\"%s\" cannot be written: %s", path,
-                          strerror(errno));
-    return 0;
-}
-
-/* From here on Ctrl-C ends the work early instead of the program. */
-static int catch_signals(struct settings *s, struct gtopo_error *error)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    interrupt = gtopo_cancel_new();
-    if (!interrupt)
-        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    s->campaign.cancel = interrupt;
-    return 0;
-}
-
 static int discover(struct settings *s, struct gtopo_map **map, struct gtopo_error *error)
 {
     struct gtopo_host_options host;
@@ -244,7 +189,7 @@ static int measure(struct gtopo_map *map, struct settings *s, struct screen *scr
     s->campaign.only = s->only ? address.object : GTOPO_NONE;
     screen->map = map;
     status = gtopo_campaign_run(map, &s->campaign, error);
-    wipe(screen);
+    cli_progress_wipe(&screen->progress);
     return status;
 }
 
@@ -269,13 +214,14 @@ static int finish(const struct gtopo_map *map, const struct settings *s, const s
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct settings s = {.output = "gputopo-map.json"};
-    struct screen screen = {.is_terminal = isatty(STDERR_FILENO)};
+    struct screen screen = {0};
     char program[4096] = "";
     struct gtopo_map *map = NULL;
     struct gtopo_error error;
     int status;
 
     gtopo_campaign_options_init(&s.campaign);
+    cli_progress_init(&screen.progress);
     status = parse(command, argc, argv, &s);
     if (status)
         return status;
@@ -284,9 +230,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     screen.out = strcmp(s.output, "-") ? stdout : stderr;
     s.campaign.on_event = on_event;
     s.campaign.context = &screen;
-    status = check_output(s.output, &error);
+    status = cli_check_output(s.output, &error);
     if (!status)
-        status = catch_signals(&s, &error);
+        status = cli_catch_signals(&s.campaign.cancel, &error);
     if (!status)
         status = discover(&s, &map, &error);
     if ((status == GTOPO_EPEER || status == GTOPO_ECANCELLED) && map &&
@@ -301,9 +247,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                                                                      : finish(map, &s, &screen, status, &error);
     }
     gtopo_map_free(map);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    gtopo_cancel_free(interrupt);
+    cli_release_signals();
     return status;
 }
 

@@ -48,34 +48,37 @@ const char *cli_bytes(uint64_t bytes, char text[CLI_TEXT])
     return text;
 }
 
-/* How a measurement is read: in microseconds; across a NIC in bits, inside the host in bytes. */
-struct scale {
-    double factor;
-    const char *unit;
-};
-
-static struct scale scale_of(const struct gtopo_map *map, const struct gtopo_measurement *m)
+const char *cli_count_rate(double per_s, char text[CLI_TEXT])
 {
-    static const struct scale microseconds = {1e-3, "us"};
-    static const struct scale bytes[] = {{1, "B/s"}, {1e-3, "kB/s"}, {1e-6, "MB/s"}, {1e-9, "GB/s"}};
-    static const struct scale bits[] = {{8, "b/s"}, {8e-3, "kb/s"}, {8e-6, "Mb/s"}, {8e-9, "Gb/s"}};
-    const struct scale *scales = bytes;
-    struct gtopo_object via;
+    return scaled(per_s, "/s", text);
+}
+
+struct cli_scale cli_scale(uint32_t metric, int is_network, double quantity)
+{
+    static const struct cli_scale microseconds = {1e-3, "us"};
+    static const struct cli_scale bytes[] = {{1, "B/s"}, {1e-3, "kB/s"}, {1e-6, "MB/s"}, {1e-9, "GB/s"}};
+    static const struct cli_scale bits[] = {{8, "b/s"}, {8e-3, "kb/s"}, {8e-6, "Mb/s"}, {8e-9, "Gb/s"}};
+    const struct cli_scale *scales = is_network ? bits : bytes;
     size_t i = 3;
 
-    if (m->metric == GTOPO_LATENCY_ns)
+    if (metric == GTOPO_LATENCY_ns)
         return microseconds;
-    if (!gtopo_map_object(map, m->from.via, &via, NULL) && via.kind == GTOPO_PORT)
-        scales = bits;
-    while (i && m->median * scales[i].factor < 1)
+    while (i && quantity * scales[i].factor < 1)
         i--;
     return scales[i];
+}
+
+static struct cli_scale scale_of(const struct gtopo_map *map, const struct gtopo_measurement *m)
+{
+    struct gtopo_object via;
+
+    return cli_scale(m->metric, !gtopo_map_object(map, m->from.via, &via, NULL) && via.kind == GTOPO_PORT, m->median);
 }
 
 const char *cli_measured_value(const struct gtopo_map *map, uint32_t index, char text[CLI_TEXT])
 {
     struct gtopo_measurement m;
-    struct scale scale;
+    struct cli_scale scale;
 
     text[0] = 0;
     if (gtopo_map_measurement(map, index, &m, NULL))
@@ -88,7 +91,7 @@ const char *cli_measured_value(const struct gtopo_map *map, uint32_t index, char
 const char *cli_measurement(const struct gtopo_map *map, uint32_t index, char text[CLI_LINE])
 {
     struct gtopo_measurement m;
-    struct scale scale;
+    struct cli_scale scale;
     char bytes[CLI_TEXT];
 
     text[0] = 0;

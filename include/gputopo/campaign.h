@@ -107,6 +107,11 @@ GTOPO_API int gtopo_pair_probe(struct gtopo_pair *pair, const struct gtopo_probe
 GTOPO_API int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_options *options,
                                 const struct gtopo_probe_result *result, struct gtopo_map *map,
                                 struct gtopo_error *error);
+/**
+ * Set what the pair decides of a probe's options, as for gtopo_probe_write_json(): device, port, memory and NUMA node
+ * of both ends. The texts are the pair's.
+ */
+GTOPO_API void gtopo_pair_fill(const struct gtopo_pair *pair, struct gtopo_probe_options *options);
 GTOPO_API void gtopo_pair_close(struct gtopo_pair *pair); /**< NULL is accepted */
 
 /**

@@ -376,11 +376,19 @@ struct gtopo_address {
 /** Works on an unsealed map too. Errors: GTOPO_EUSAGE for bad syntax, GTOPO_ENOTFOUND. */
 GTOPO_API int gtopo_address_parse(const struct gtopo_map *map, const char *text, struct gtopo_address *address,
                                   struct gtopo_error *error);
+/**
+ * Read what a probe may begin or end at: a memory (`node3/numa0`, `node3/gpu2`), a port (`node3/nic1:1`), or a memory
+ * through a port (`node3/gpu2@nic1:1`). A NIC stands for its port when it has one. A port alone has the memory
+ * GTOPO_NONE: that of the host near the port. Works on an unsealed map too.
+ * Errors: GTOPO_EUSAGE for bad syntax and for what is no end, GTOPO_ENOTFOUND, GTOPO_EMISSING for a NIC without a port.
+ */
+GTOPO_API int gtopo_end_parse(const struct gtopo_map *map, const char *text, struct gtopo_end *end,
+                              struct gtopo_error *error);
 /** The longest address of an object or an end, with its closing zero. */
 #define GTOPO_ADDRESS_MAX 640
 /** Write an object's address, with host. Works on an unsealed map too. Always zero-terminated; returns @p text. */
 GTOPO_API const char *gtopo_address_format(const struct gtopo_map *map, uint32_t object, char text[GTOPO_ADDRESS_MAX]);
-/** The same for memory and what moves it: "node3/gpu2@nic1:1". */
+/** The same for memory and what moves it: "node3/gpu2@nic1:1"; for a port with memory GTOPO_NONE "node3/nic1:1". */
 GTOPO_API const char *gtopo_end_format(const struct gtopo_map *map, struct gtopo_end end, char text[GTOPO_ADDRESS_MAX]);
 
 /** @}

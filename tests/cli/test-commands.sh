@@ -11,11 +11,11 @@ version_is_that_of_configure() {
 
 help_names_every_command() {
   run "$bench" help && status_is 0 && stderr_is_empty || return 1
-  for command in map show run version; do stdout_has "^  $command " || return 1; done
+  for command in map show run probe version; do stdout_has "^  $command " || return 1; done
 }
 
 help_of_each_command() {
-  for command in map show run version; do
+  for command in map show run probe version; do
     run "$bench" "$command" --help && status_is 0 && stdout_has "^Usage: gtopo-bench $command" || return 1
   done
 }

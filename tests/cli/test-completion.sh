@@ -19,8 +19,13 @@ offers() { # EXPECTED WORD...
 
 : > "$work/stdout" > "$work/stderr"
 check "a command is completed" offers "run" gtopo-bench r
-check "every command is offered" offers "agent help map run show version" gtopo-bench ""
+check "every command is offered" offers "agent help map probe run show version" gtopo-bench ""
 check "options of a command are completed" offers "--matrix" gtopo-bench show --ma
 check "options of another are not" offers "" gtopo-bench map --ma
+check "options of probe are completed" offers "--relaxed-ordering" gtopo-bench probe --rel
+check "operations are completed" offers "read" gtopo-bench probe nic0:1 --operation r
+check "transports are completed" offers "ofi:shm ofi:tcp" gtopo-bench probe --transport ofi:
+check "transports of run are others" offers "ofi ofi:shm ofi:tcp verbs" gtopo-bench run --transport ""
+check "ways are completed" offers "peer-memory" gtopo-bench probe --way p
 check "files are completed" offers "$work/stderr $work/stdout" gtopo-bench show "$work/std"
 finish

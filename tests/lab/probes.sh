@@ -81,6 +81,34 @@ lab rdma-pair --deadline 300 --on b "$lab/serve-perftest" \
 shown
 check "between two guests both are measured" stdout_has 'pair 3 latency_ns gtopo-bench [0-9.]+ perftest [0-9.]+'
 
+# ---- gtopo-bench probe ----
+
+# document EXPRESSION: does it hold for the document d on stdout, with its probes p?
+document() {
+  /usr/bin/python3 - "$work/stdout" "$1" << 'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+p = d["probes"]
+sys.exit(0 if eval(sys.argv[2]) else 1)
+END
+}
+for operation in write read send write-imm fetch-add compare-swap; do
+  lab rdma-one -- gtopo-bench probe nic0 --operation $operation --json --seconds 0.5
+  check "$operation is measured and verified" document \
+    "not d['failures'] and len(p) == 2 and all(x['operation'] == '$operation' and x['verified'] for x in p)"
+done
+lab rdma-one -- gtopo-bench probe nic0 --size 8,4K..16K --seconds 0.5
+shown
+check "a sweep over sizes is a table" stdout_has '^ +16 KiB  write +-> half round trip +[0-9.]+  \[.*\] +us '
+check "which says the GID and why" stdout_has '^  from +host; RC, MTU 4096, GID 1 ::ffff:10\.9\.0\.1 \(RoCE v2: same subnet\)'
+lab rdma-one -- gtopo-bench probe nic0 --gid 17
+check "a GID that is not there: exit status 2" status_is 2
+lab rdma-pair --deadline 120 --on b "$lab/serve-perftest" \
+  --on a "lab-wait serving && gtopo-bench probe nic0:1 b/nic0:1 --launch 'exec socat - TCP:{host}:7000' --seconds 1; s=\$?; lab-signal done; exit \$s"
+shown
+check "from this host to another" stdout_has '^a\| verbs bandwidth, a/nic0:1 -> b/nic0:1$'
+check "with the GID of each" stdout_has '^a\|   to +host; .*::ffff:10\.9\.0\.2'
+
 # The unit tests that need an RDMA device.
 for test in test_endpoint test_transport; do
   lab rdma-one --deadline 240 -- "$build/tests/unit/$test"
@@ -94,6 +122,8 @@ lab nic-down -- gtopo-bench run -o - --seconds 1
 check "a port that is switched off is told, the rest measured" json \
   '[f["object"] for f in m["findings"] if f["rule"] == "port-off"] == ["a/nic1:1"] and len(m["measurements"]) == 2'
 check "which is no fault: exit status 0" status_is 0
+lab nic-down -- gtopo-bench probe nic1
+check "a probe of a port that is down: exit status 3" status_is 3
 lab nic-down -- gtopo-bench run -o no.json --only nic1
 check "a port asked for that is down: exit status 3" status_is 3
 check "the message names it and what to do" stderr_has 'nic1 has no link.*'

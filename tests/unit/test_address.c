@@ -161,6 +161,77 @@ static void the_longest_names_fit(void **state)
     gtopo_map_free(map);
 }
 
+/* ---- ends ---- */
+
+static void every_end_is_read_as_it_is_written(void **state)
+{
+    static const char *const ends[] = {"node4/numa0",       "node4/gpu1",         "node3/nic1:1",
+                                       "node4/gpu1@nic1:1", "node3/numa1@nic0:1", "node3/numa0@package0"};
+    struct gtopo_map *map = two_hosts_and_a_leaf();
+    struct gtopo_end end;
+    char text[GTOPO_ADDRESS_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        assert_ok(gtopo_end_parse(map, ends[i], &end, &error));
+        assert_string_equal(gtopo_end_format(map, end, text), ends[i]);
+    }
+    assert_string_equal(gtopo_end_format(map, (struct gtopo_end){GTOPO_NONE, GTOPO_NONE}, text), "-");
+    gtopo_map_free(map);
+}
+
+static void a_port_alone_leaves_the_memory_open(void **state)
+{
+    struct gtopo_map *map = two_hosts_and_a_leaf();
+    struct gtopo_end end;
+
+    (void)state;
+    assert_ok(gtopo_end_parse(map, "node4/nic1:1", &end, &error));
+    assert_int_equal(end.memory, GTOPO_NONE);
+    assert_int_equal(end.via, at(map, "node4/nic1:1"));
+    assert_ok(gtopo_end_parse(map, "node4/gpu1", &end, &error));
+    assert_int_equal(end.memory, at(map, "node4/gpu1"));
+    assert_int_equal(end.via, GTOPO_NONE);
+    gtopo_map_free(map);
+}
+
+static void a_nic_stands_for_its_only_port(void **state)
+{
+    struct gtopo_map *map = build_map();
+    struct gtopo_end end;
+
+    (void)state;
+    build_host(map, "n", "numa0 gpu0 nic0 nic1 nic2 nic0:1<nic0 nic1:1<nic1 nic1:2<nic1");
+    assert_ok(gtopo_end_parse(map, "nic0", &end, &error));
+    assert_int_equal(end.via, at(map, "n/nic0:1"));
+    assert_ok(gtopo_end_parse(map, "gpu0@nic0", &end, &error));
+    assert_int_equal(end.memory, at(map, "n/gpu0"));
+    assert_int_equal(end.via, at(map, "n/nic0:1"));
+    assert_fails(GTOPO_EUSAGE, gtopo_end_parse(map, "nic1", &end, &error));
+    assert_contains(error.message, "n/nic1 has 2 ports");
+    assert_contains(error.hint, "nic1:1");
+    assert_fails(GTOPO_EMISSING, gtopo_end_parse(map, "gpu0@nic2", &end, &error));
+    assert_contains(error.message, "n/nic2 has no port");
+    gtopo_map_free(map);
+}
+
+static void what_is_no_end_of_a_probe_is_refused(void **state)
+{
+    static const char *const bad[] = {"node3",   "node3/package0",  "node3/pci-switch0", "node3/gpu0@gpu1",    "leaf4",
+                                      "leaf4:1", "node3/nic0@nic1", "node3/numa0@numa1", "node3/nic0@package0"};
+    struct gtopo_map *map = two_hosts_and_a_leaf();
+    struct gtopo_end end = {7, 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_fails(GTOPO_EUSAGE, gtopo_end_parse(map, bad[i], &end, &error));
+        assert_contains(error.hint, "gpu0@nic0:1");
+    }
+    assert_fails(GTOPO_ENOTFOUND, gtopo_end_parse(map, "node3/gpu9", &end, &error));
+    assert_int_equal(end.memory, 7); /* untouched */
+    gtopo_map_free(map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +243,10 @@ int main(void)
         cmocka_unit_test(what_is_not_in_the_map_is_not_found),
         cmocka_unit_test(what_is_no_address_is_a_usage_error),
         cmocka_unit_test(the_longest_names_fit),
+        cmocka_unit_test(every_end_is_read_as_it_is_written),
+        cmocka_unit_test(a_port_alone_leaves_the_memory_open),
+        cmocka_unit_test(a_nic_stands_for_its_only_port),
+        cmocka_unit_test(what_is_no_end_of_a_probe_is_refused),
     };
 
     return cmocka_run_group_tests_name("address", tests, NULL, NULL);

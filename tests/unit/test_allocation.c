@@ -6,6 +6,7 @@
  */
 #include "build.h"
 #include "lib/map.h"
+#include <gputopo/probe.h>
 #include <jansson.h>
 
 void *__real_malloc(size_t size);
@@ -177,6 +178,18 @@ static int try_writing(void)
     return gtopo_map_write(good, drop, NULL, &error);
 }
 
+static int try_writing_a_probe(void)
+{
+    static struct gtopo_probe_result result = {.median = 2, .low = 1, .high = 3, .samples = 9, .histogram_count = 2};
+    struct gtopo_probe_options options;
+
+    gtopo_probe_options_init(&options);
+    options.metric = GTOPO_LATENCY_ns;
+    result.from.counter_count = result.finding_count = 2;
+    snprintf(result.from.counters[1].name, sizeof result.from.counters[1].name, "port_xmit_data");
+    return gtopo_probe_write_json(&options, &result, drop, NULL, &error);
+}
+
 static int try_reading(void)
 {
     struct gtopo_map *map = NULL;
@@ -251,6 +264,12 @@ static void writing_says_that_memory_is_out(void **state)
     refuse_each(try_writing, 1, 0);
 }
 
+static void writing_a_probe_says_that_memory_is_out(void **state)
+{
+    (void)state;
+    refuse_each(try_writing_a_probe, 1, 0);
+}
+
 static void reading_says_that_memory_is_out(void **state)
 {
     (void)state;
@@ -301,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filling_says_that_memory_is_out),
         cmocka_unit_test(writing_says_that_memory_is_out),
+        cmocka_unit_test(writing_a_probe_says_that_memory_is_out),
         cmocka_unit_test(reading_says_that_memory_is_out),
         cmocka_unit_test(reading_survives_a_parser_without_memory),
         cmocka_unit_test(finding_a_path_says_that_memory_is_out),
