@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 #define HUGE_PAGE_B ((size_t)2 << 20)
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14: older kernels refuse it, older headers lack it */
+#ifndef MAP_HUGE_SHIFT
+#define MAP_HUGE_SHIFT 26
+#endif
 #define MPOL_BIND_MODE 2 /* MPOL_BIND of linux/mempolicy.h, whose macros clash with numaif.h's */
 
 /* ---- nodes ---- */
@@ -84,38 +88,73 @@ static int place_refused(int numa, int cause, const void *data, struct gtopo_err
                       strerror(cause), there ? "cannot be known where it lies" : "lies elsewhere");
 }
 
-static int allocate_host(struct gtopo_region *region, struct gtopo_error *error)
+/*
+ * Large pages spare the device, and the processor, most of the work of finding where memory lies. From the pool that
+ * the administrator set aside when all of the region fits in it on its node, which the kernel only says when the pages
+ * are there: a page that is missing at the first touch would end the process.
+ */
+static void *map_huge(int numa, size_t size)
 {
-    int numa = region->numa, refused = 0, status = 0;
-    void *memory;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
 
-    if (numa != GTOPO_NUMA_ANY && (status = gtopo_node_check(numa, error)))
-        return status;
-    memory = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if ((numa == GTOPO_NUMA_ANY || !bind_memory(numa, memory, size)) && !madvise(memory, size, POPULATE_WRITE))
+        return memory;
+    munmap(memory, size);
+    return NULL;
+}
+
+static int map_normal(int numa, size_t size, void **mapped, struct gtopo_error *error)
+{
+    int refused = 0, status = 0;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     if (memory == MAP_FAILED)
         return gtopo_fail(error, GTOPO_ENOMEM, "use a smaller message or depth", "cannot get %zu bytes of memory: %s",
-                          region->size, strerror(errno));
+                          size, strerror(errno));
     /* a mapping of its own, not merged with a neighbour, so that numa_maps has a line for it */
-    madvise(memory, region->size, MADV_DONTFORK);
-    if (region->size >= HUGE_PAGE_B)
-        madvise(memory, region->size, MADV_HUGEPAGE);
-    if (numa != GTOPO_NUMA_ANY && bind_memory(numa, memory, region->size))
+    madvise(memory, size, MADV_DONTFORK);
+    if (size >= HUGE_PAGE_B)
+        madvise(memory, size, MADV_HUGEPAGE);
+    if (numa != GTOPO_NUMA_ANY && bind_memory(numa, memory, size))
         refused = errno;
-    memset(memory, 0, region->size);
+    memset(memory, 0, size);
     if (refused)
         status = place_refused(numa, refused, memory, error);
-    if (status) {
-        munmap(memory, region->size);
+    if (status)
+        munmap(memory, size);
+    else
+        *mapped = memory;
+    return status;
+}
+
+/* What is mapped for a region: large pages are mapped and unmapped as a whole. */
+static size_t mapped_B(size_t size)
+{
+    return size < HUGE_PAGE_B ? size : (size + HUGE_PAGE_B - 1) / HUGE_PAGE_B * HUGE_PAGE_B;
+}
+
+static int allocate_host(struct gtopo_region *region, struct gtopo_error *error)
+{
+    size_t size = mapped_B(region->size);
+    int status;
+
+    if (region->numa != GTOPO_NUMA_ANY && (status = gtopo_node_check(region->numa, error)))
         return status;
-    }
-    region->data = memory;
+    if (size >= HUGE_PAGE_B)
+        region->data = map_huge(region->numa, size);
+    if (!region->data)
+        return map_normal(region->numa, size, &region->data, error);
+    madvise(region->data, size, MADV_DONTFORK);
     return 0;
 }
 
 static void release_host(struct gtopo_region *region)
 {
     if (region->data)
-        munmap(region->data, region->size);
+        munmap(region->data, mapped_B(region->size));
     region->data = NULL;
 }
 

@@ -2,6 +2,7 @@
 /* All transports. To add one: a file beside this one, and a line in the table. */
 #include "bench/transport.h"
 #include "bench/module.h"
+#include "bench/transport/copy.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,12 @@ GTOPO_MODULE_TRANSPORT(ofi);
 #define OFI NOT_BUILT
 #endif
 
+/* Part of the library on every machine: what it needs comes with the driver. */
+static const struct gtopo_transport *copy(void)
+{
+    return &gtopo_transport_copy;
+}
+
 #define RDMA_OPERATIONS                                                                                                \
     (1u << GTOPO_WRITE | 1u << GTOPO_READ | 1u << GTOPO_SEND | 1u << GTOPO_WRITE_IMM | 1u << GTOPO_FETCH_ADD |         \
      1u << GTOPO_COMPARE_SWAP)
@@ -40,6 +47,7 @@ static const struct entry {
      "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)",
      VERBS},
     {{.name = "ofi", .operations = 1u << GTOPO_SEND}, "libfabric (Debian: libfabric1; Red Hat: libfabric)", OFI},
+    {{.name = "copy", .operations = 1u << GTOPO_COPY, .alone = 1, .two_way = 1, .gpu_memory = 1}, NULL, NULL, copy},
 };
 #define ENTRIES (sizeof entries / sizeof *entries)
 
