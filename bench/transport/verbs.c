@@ -266,9 +266,13 @@ static void choose_depths(struct gtopo_verbs *v)
 
 static int verbs_open(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error)
 {
-    struct gtopo_verbs *v = calloc(1, sizeof *v);
+    struct gtopo_verbs *v;
     int status;
 
+    if (options->probe->connection_manager)
+        return gtopo_fail(error, GTOPO_EUSAGE, "leave it out: the two ends connect by an exchange of their own",
+                          "this version cannot connect through librdmacm");
+    v = calloc(1, sizeof *v);
     if (!v)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     v->probe = options->probe;
