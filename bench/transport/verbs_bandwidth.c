@@ -37,6 +37,7 @@ struct stream {
     struct gtopo_wait wait;
     struct gtopo_trace *trace;
     uint64_t messages; /* exactly so many a queue pair, or 0 */
+    uint64_t round_ns; /* when this round began */
     uint64_t round;    /* messages of a queue pair up to the next check of all slots; UINT64_MAX for no checks */
     uint32_t list, moderation, depth;
     int drives, takes;
@@ -98,6 +99,7 @@ static void prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_
     s->opcode = opcodes[probe->operation].opcode;
     s->last_opcode = opcodes[probe->operation].last;
     s->round = probe->verify_every ? v->slots : UINT64_MAX;
+    s->round_ns = gtopo_clock_ns();
     for (uint32_t q = 0; q < probe->queue_pairs; q++) {
         s->queues[q].receives_posted = v->receive_depth;
         s->queues[q].send = gtopo_verbs_send_offset(v, q, 0);
@@ -372,6 +374,14 @@ static int all_completed(const struct stream *s, uint64_t messages)
     return 1;
 }
 
+/* Before its count, if it had one. */
+static void stop_early(struct stream *s)
+{
+    s->stopping = 1;
+    s->messages = 0;
+    s->trace = NULL;
+}
+
 static void count_done(struct stream *s, uint64_t done)
 {
     uint64_t now_ns = gtopo_clock_ns();
@@ -379,11 +389,8 @@ static void count_done(struct stream *s, uint64_t done)
     if (s->trace)
         for (uint64_t i = 0; i < done; i++)
             s->trace->completed_ns[s->trace->completed++] = now_ns;
-    if (!s->stopping && gtopo_meter_add(&s->meter, done, now_ns)) {
-        s->stopping = 1;
-        s->messages = 0; /* ended before its count */
-        s->trace = NULL;
-    }
+    if (!s->stopping && s->round == UINT64_MAX && gtopo_meter_add(&s->meter, done, now_ns))
+        stop_early(s);
     if (s->messages && all_completed(s, s->messages))
         s->stopping = 1;
 }
@@ -415,13 +422,18 @@ static void keep_counts(struct stream *s)
 
 /*
  * Each slot was written once: the end that has received compares them all and poisons them, and then the next round may
- * begin. The time of the check is taken out; that the queue fills and runs dry in each round is not.
+ * begin. A sample is a whole round, from its first post to its last completion, without the check.
  */
 static int check_round(struct stream *s, struct gtopo_error *error)
 {
     struct gtopo_verbs *v = s->v;
-    uint64_t number = s->round / v->slots, begin_ns = gtopo_clock_ns();
+    const struct gtopo_run *run = s->meter.run;
+    uint64_t number = s->round / v->slots, now_ns = gtopo_clock_ns();
+    double message_ns = (double)(now_ns - s->round_ns) / (double)(v->slots * v->probe->queue_pairs);
     int status;
+
+    if (!s->stopping && run->sample(run->context, message_ns * (double)run->batch))
+        stop_early(s);
 
     if (v->probe->operation == GTOPO_READ) {
         keep_counts(s);
@@ -432,8 +444,7 @@ static int check_round(struct stream *s, struct gtopo_error *error)
             status = await_word(s, GTOPO_VERBS_ROUND + number, error);
     }
     s->round += v->slots;
-    if (s->meter.since_ns)
-        s->meter.since_ns += gtopo_clock_ns() - begin_ns;
+    s->round_ns = gtopo_clock_ns();
     return status;
 }
 
