@@ -11,7 +11,7 @@
 
 #define PAGE_B ((size_t)4096)
 #define LINE_B ((size_t)64)
-#define CHECKED_MAX_B ((size_t)16 << 20)
+#define CHECKED_MAX_B ((size_t)2 << 20)
 #define SENDS_MIN 16 /* what staging has under way */
 #define RECEIVES 512 /* perftest's */
 /* perftest's defaults for latency: a message that travels in the work request spares the device a read of memory. */
