@@ -44,8 +44,10 @@ static inline uint32_t gtopo_options_moderation(const struct gtopo_probe_options
 
 static inline uint32_t gtopo_options_post_list(const struct gtopo_probe_options *options)
 {
-    uint32_t length = options->post_list ? options->post_list : GTOPO_POST_LIST;
+    uint32_t length = options->post_list;
 
+    if (!length) /* a doorbell is nothing beside a large message */
+        length = options->message_B > GTOPO_MODERATE_UP_TO_B ? 1 : GTOPO_POST_LIST;
     return length > options->depth ? options->depth : length;
 }
 

@@ -52,13 +52,14 @@ struct gtopo_probe_options {
     size_t size;
     const char *transport; /**< "verbs", "ofi", "copy" */
     struct gtopo_probe_end from, to;
-    uint32_t operation;       /**< enum gtopo_operation */
-    uint32_t metric;          /**< enum gtopo_metric; the message rate comes with the bandwidth */
-    uint64_t message_B;       /**< 1 B to 1 GiB; atomic operations have 8 */
-    uint32_t queue_pairs;     /**< 1 to 64; latency uses one */
-    uint32_t depth;           /**< messages in flight a queue pair, 1 to 8192 */
-    uint32_t moderation;      /**< one completion in so many messages; 0 by rule (perftest's: 100, above 8 KiB 1) */
-    uint32_t post_list;       /**< at most so many messages are handed over in one call, 1 to 64; 0 by rule (16) */
+    uint32_t operation;   /**< enum gtopo_operation */
+    uint32_t metric;      /**< enum gtopo_metric; the message rate comes with the bandwidth */
+    uint64_t message_B;   /**< 1 B to 1 GiB; atomic operations have 8 */
+    uint32_t queue_pairs; /**< 1 to 64; latency uses one */
+    uint32_t depth;       /**< messages in flight a queue pair, 1 to 8192 */
+    uint32_t moderation;  /**< one completion in so many messages; 0 by rule (perftest's: 100, above 8 KiB 1) */
+    uint32_t
+        post_list; /**< at most so many messages are handed over in one call, 1 to 64; 0 by rule (16, above 8 KiB 1) */
     int32_t inline_B;         /**< messages of up to so many bytes travel inside the work request; GTOPO_AUTO by rule */
     int32_t relaxed_ordering; /**< 1, 0, or GTOPO_AUTO: on, except where the end of a message is polled for in memory */
     uint32_t mtu_B;           /**< 256 to 4096; 0 for the smaller of what the two ports run with */
