@@ -369,6 +369,39 @@ static void copies_that_never_end_are_given_up(void **state)
     assert_true(gtopo_clock_ns() - start_ns < UINT64_C(5000000000));
 }
 
+/* ---- as an embedder runs it ---- */
+
+static void a_probe_gives_a_result(void **state)
+{
+    struct gtopo_probe_result *result = calloc(1, sizeof *result);
+    struct gtopo_probe_options options;
+    struct gtopo_error error;
+
+    (void)state;
+    assert_non_null(result);
+    for (int i = 0; i < 4; i++) {
+        gtopo_probe_options_init(&options);
+        options.transport = "copy";
+        options.operation = GTOPO_COPY;
+        options.from.memory = "gpu:0";
+        options.metric = i == 2 ? GTOPO_LATENCY_ns : GTOPO_BANDWIDTH_Bps;
+        options.two_way = i == 1;
+        options.iterations = i == 3 ? 1000 : 0;
+        options.seconds = 0.1;
+        options.precision = 0.5;
+        assert_ok(gtopo_probe_run(&options, NULL, NULL, NULL, result, &error));
+        assert_true(result->verified && result->low > 0 && result->median <= result->high);
+        assert_string_equal(result->method, gtopo_transport_copy.method(&options));
+        assert_string_equal(result->from.way, "device");
+        assert_contains(result->from.description, i == 1 ? "GPU to host and back" : "GPU to host");
+        assert_true(result->perftest.bandwidth_average_MiBps == 0); /* which no copy has */
+    }
+    options.from.memory = "host";
+    assert_fails(GTOPO_EUSAGE, gtopo_probe_run(&options, NULL, NULL, NULL, result, &error));
+    assert_contains(error.message, "neither end is a GPU's memory");
+    free(result);
+}
+
 /* ---- failures ---- */
 
 static int copy_once(const char *from, const char *to, uint32_t metric, struct gtopo_error *error)
@@ -409,7 +442,7 @@ static void each_failure_of_the_driver_is_said_and_nothing_stays(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (size_t e = 0; e < ENDS - 1; e++)
-            for (int n = 0; n < 12; n++) {
+            for (int n = 0; n < 16; n += n / 2 + 1) {
                 error = (struct gtopo_error){0};
                 snprintf(text, sizeof text, "%s:%d:719:1", names[i], n); /* once, so that the way back is open */
                 fake_set("FAIL", text);
@@ -489,6 +522,7 @@ int main(void)
         unit(closing_nothing_is_accepted),
         unit(a_run_can_follow_another),
         unit(before_a_copy_no_byte_is_right),
+        unit(a_probe_gives_a_result),
     };
     const struct CMUnitTest with_stand_in[] = {
         unit(exactly_as_many_messages_as_asked),
