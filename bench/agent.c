@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define SEND_DEADLINE_NS UINT64_C(5000000000)
-#define HELLO_DEADLINE_NS UINT64_C(10000000000)
 
 /* How often the coordinator hears that a run goes on. */
 #define BEAT_NS UINT64_C(500000000)
@@ -177,7 +176,7 @@ static int handle(struct agent *agent, const json_t *message, int *ended, struct
     const char *type = gtopo_message_type(message);
 
     if (!strcmp(type, "hello")) /* another coordinator on the same stream */
-        return gtopo_hello_answer(&agent->stream, message, gtopo_clock_ns() + HELLO_DEADLINE_NS, error);
+        return gtopo_hello_answer(&agent->stream, message, gtopo_clock_ns() + GTOPO_HELLO_DEADLINE_NS, error);
     if (!strcmp(type, "discover"))
         return on_discover(agent, message, error);
     if (!strcmp(type, "prepare"))
@@ -204,7 +203,7 @@ int gtopo_agent_serve(int input_fd, int output_fd, struct gtopo_error *error)
     if (!status)
         status = gtopo_stream_prepare_fd(output_fd, error);
     if (!status)
-        status = gtopo_hello(&agent.stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, NULL, NULL, error);
+        status = gtopo_hello(&agent.stream, gtopo_clock_ns() + GTOPO_HELLO_DEADLINE_NS, NULL, NULL, error);
     while (!status && !ended) {
         json_t *message = NULL;
 

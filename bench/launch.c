@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HELLO_DEADLINE_NS UINT64_C(10000000000)
-
 extern char **environ;
 
 /* Signals as a fresh process has them, whatever the program that we are part of has blocked or ignored. */
@@ -109,7 +107,7 @@ static int fail_ended(struct gtopo_agent_process *agent, char *const *argv, cons
 int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name, uint64_t end_ns,
                       const struct gtopo_cancel *cancel, struct gtopo_error *error)
 {
-    uint64_t hello_ns = gtopo_clock_ns() + HELLO_DEADLINE_NS;
+    uint64_t hello_ns = gtopo_clock_ns() + GTOPO_HELLO_DEADLINE_NS;
     int pair[2], failure, status;
 
     memset(agent, 0, sizeof *agent);

@@ -12,8 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HELLO_DEADLINE_NS UINT64_C(10000000000)
-
 /* An agent in a thread of this process, at the other end of a socket pair. */
 struct here {
     pthread_t thread;
@@ -67,7 +65,7 @@ static int greet(const struct gtopo_stream *stream, const struct gtopo_cancel *c
 
     if (!status)
         status = gtopo_stream_prepare_fd(stream->output_fd, error);
-    return status ? status : gtopo_hello(stream, gtopo_clock_ns() + HELLO_DEADLINE_NS, cancel, machine, error);
+    return status ? status : gtopo_hello(stream, gtopo_clock_ns() + GTOPO_HELLO_DEADLINE_NS, cancel, machine, error);
 }
 
 int gtopo_probe_run(const struct gtopo_probe_options *options, const struct gtopo_probe_stream *from,

@@ -77,6 +77,7 @@ json_t *gtopo_failure_json(const struct gtopo_error *error);
 int gtopo_failure_read(const json_t *message, const char *peer, struct gtopo_error *error);
 
 #define GTOPO_MACHINE_MAX 64
+#define GTOPO_HELLO_DEADLINE_NS UINT64_C(10000000000) /* for whoever greets to be answered */
 /* hello in both directions: send ours, take theirs. `machine`, unless NULL, is given what tells the other side's
  * machine from others. Errors: GTOPO_EVERSION, and those of sending and receiving. */
 int gtopo_hello(const struct gtopo_stream *stream, uint64_t deadline_ns, const struct gtopo_cancel *cancel,

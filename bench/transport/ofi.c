@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transport "ofi": messages over a provider of libfabric, for TCP and shared memory where there is no RDMA. */
 #include "bench/transport/ofi.h"
+#include "bench/transport/blob.h"
 #include "bench/signals.h"
 #include <arpa/inet.h>
 #include <endian.h>
@@ -350,10 +351,11 @@ static int ofi_address(void *endpoint, void *data, size_t *size, struct gtopo_er
     return 0;
 }
 
+static const struct gtopo_blob_form form = {"libfabric", BLOB_MAGIC, BLOB_VERSION, sizeof(struct blob)};
+
 static int refuse(struct gtopo_error *error, const char *what)
 {
-    return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version on both ends",
-                      "the other end's libfabric address is not one: %s", what);
+    return gtopo_blob_refuse(&form, what, error);
 }
 
 /* Is the provider's part of the form that it says, so that the provider reads nothing beyond it? */
@@ -376,15 +378,10 @@ static int address_is_whole(const struct blob *blob)
 static int read_blob(const struct gtopo_ofi *o, const void *data, size_t size, struct blob *blob,
                      struct gtopo_error *error)
 {
-    if (size < 6 || memcmp(data, BLOB_MAGIC, 4))
-        return refuse(error, "it begins with something else");
-    memcpy(blob, data, size < sizeof *blob ? size : sizeof *blob);
-    if (le16toh(blob->version) != BLOB_VERSION)
-        return gtopo_fail(error, GTOPO_EVERSION, "run the same version on both ends",
-                          "the other end's libfabric address is of version %u, not %u", le16toh(blob->version),
-                          BLOB_VERSION);
-    if (size != sizeof *blob)
-        return refuse(error, "its length is wrong");
+    int status = gtopo_blob_copy(&form, data, size, blob, error);
+
+    if (status)
+        return status;
     blob->message_B = le64toh(blob->message_B);
     blob->depth = le32toh(blob->depth);
     blob->format = le32toh(blob->format);

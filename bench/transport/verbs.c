@@ -17,7 +17,6 @@
 /* perftest's defaults for latency: a message that travels in the work request spares the device a read of memory. */
 #define INLINE_WRITE_B 220
 #define INLINE_SEND_B 236
-#define NUMBER_MASK 0xffffffu /* queue pair and packet sequence numbers have 24 bits */
 
 static size_t round_up(size_t size, size_t unit)
 {
@@ -213,7 +212,7 @@ static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_verbs_queue *qu
                           "cannot prepare a queue pair on %s: %s", v->own->device, strerror(cause));
     if (getrandom(&queue->psn, sizeof queue->psn, 0) != sizeof queue->psn)
         return gtopo_fail(error, GTOPO_ESYSTEM, NULL, "no random numbers: %s", strerror(errno));
-    queue->psn &= NUMBER_MASK;
+    queue->psn &= GTOPO_VERBS_NUMBER_MASK;
     return 0;
 }
 

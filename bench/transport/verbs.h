@@ -23,7 +23,7 @@
 #include "bench/transport/verbs_gid.h"
 
 #define GTOPO_VERBS_QUEUES_MAX 64
-#define GTOPO_VERBS_ATOMIC_B ((size_t)8)
+#define GTOPO_VERBS_NUMBER_MASK 0xffffffu /* queue pair and packet sequence numbers have 24 bits */
 
 /* Immediate data: of a stream, whether it is the last message; of a ping-pong, how long a flush took, in ns. */
 #define GTOPO_VERBS_LAST 0x80000000u
@@ -136,6 +136,8 @@ int gtopo_verbs_run_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *run
 int gtopo_verbs_serve_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 int gtopo_verbs_run_latency(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 int gtopo_verbs_serve_latency(struct gtopo_verbs *v, struct gtopo_error *error);
+/* Write a word into the other end's control words; `id` is the number of the work request. */
+int gtopo_verbs_send_word(struct gtopo_verbs *v, uint64_t id, uint64_t word, struct gtopo_error *error);
 /* Hand `count` receive requests to a queue pair, for the messages from number `first` on. */
 int gtopo_verbs_post_receives(struct gtopo_verbs *v, uint32_t queue, uint64_t first, uint32_t count,
                               struct gtopo_error *error);
@@ -163,9 +165,12 @@ int gtopo_verbs_check_slots(struct gtopo_verbs *v, struct gtopo_error *error);
 
 /* ---- verbs_failure.c ---- */
 
+/* How many completions there are, at most `most`, all of them good; a status when one, or the queue, failed. */
+int gtopo_verbs_poll(const struct gtopo_verbs *v, struct ibv_cq *cq, int most, struct ibv_wc *wc,
+                     struct gtopo_error *error);
+
 int gtopo_verbs_fail_resource(const struct gtopo_verbs *v, const char *what, size_t needed_B,
                               struct gtopo_error *error);
-int gtopo_verbs_fail_completion(const struct gtopo_verbs *v, const struct ibv_wc *wc, struct gtopo_error *error);
 /* Nothing moved for the deadline; `awaited` says what should have: "completion of a write". */
 int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const char *awaited, struct gtopo_error *error);
 int gtopo_verbs_fail_post(const struct gtopo_verbs *v, int cause, struct gtopo_error *error);

@@ -237,12 +237,11 @@ static int send_last(struct stream *s, struct gtopo_error *error)
     return 0;
 }
 
-static int send_word(struct stream *s, uint64_t word, struct gtopo_error *error)
+int gtopo_verbs_send_word(struct gtopo_verbs *v, uint64_t id, uint64_t word, struct gtopo_error *error)
 {
-    struct gtopo_verbs *v = s->v;
     struct ibv_sge piece = {(uintptr_t)&v->control->out, sizeof v->control->out, v->control_mr->lkey};
     struct ibv_send_wr *refused, request = {
-                                     .wr_id = ID_CONTROL,
+                                     .wr_id = id,
                                      .sg_list = &piece,
                                      .num_sge = 1,
                                      .opcode = IBV_WR_RDMA_WRITE,
@@ -253,10 +252,15 @@ static int send_word(struct stream *s, uint64_t word, struct gtopo_error *error)
 
     v->control->out = word;
     cause = ibv_post_send(v->queues[0].qp, &request, &refused);
-    if (cause)
-        return gtopo_verbs_fail_post(v, cause, error);
-    s->controls++;
-    return 0;
+    return cause ? gtopo_verbs_fail_post(v, cause, error) : 0;
+}
+
+static int send_word(struct stream *s, uint64_t word, struct gtopo_error *error)
+{
+    int status = gtopo_verbs_send_word(s->v, ID_CONTROL, word, error);
+
+    s->controls += !status;
+    return status;
 }
 
 /* ---- completions ---- */
@@ -265,14 +269,10 @@ static int send_word(struct stream *s, uint64_t word, struct gtopo_error *error)
 static int take_completions(struct stream *s, uint64_t *done, struct gtopo_error *error)
 {
     struct ibv_wc wc[POLL_BATCH];
-    int count = ibv_poll_cq(s->v->send_cq, POLL_BATCH, wc);
+    int count = gtopo_verbs_poll(s->v, s->v->send_cq, POLL_BATCH, wc, error);
 
     *done = 0;
-    if (count < 0)
-        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s: the completion queue failed", s->v->own->device);
     for (int i = 0; i < count; i++) {
-        if (wc[i].status != IBV_WC_SUCCESS)
-            return gtopo_verbs_fail_completion(s->v, &wc[i], error);
         if (wc[i].wr_id & ID_CONTROL) {
             s->controls--;
             continue;
@@ -315,16 +315,12 @@ static int take_receives(struct stream *s, struct gtopo_error *error)
 {
     uint32_t refill = s->v->receive_depth / 8 ? s->v->receive_depth / 8 : 1;
     struct ibv_wc wc[POLL_BATCH];
-    int count = ibv_poll_cq(s->v->receive_cq, POLL_BATCH, wc), status;
+    int count = gtopo_verbs_poll(s->v, s->v->receive_cq, POLL_BATCH, wc, error), status;
 
-    if (count < 0)
-        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s: the completion queue failed", s->v->own->device);
     for (int i = 0; i < count; i++) {
         uint32_t q = (uint32_t)wc[i].wr_id;
         struct queue_state *state = &s->queues[q];
 
-        if (wc[i].status != IBV_WC_SUCCESS)
-            return gtopo_verbs_fail_completion(s->v, &wc[i], error);
         state->received++;
         if (wc[i].wc_flags & IBV_WC_WITH_IMM && be32toh(wc[i].imm_data) & GTOPO_VERBS_LAST)
             state->last_received = 1;
@@ -408,13 +404,15 @@ static int await_word(struct stream *s, uint64_t word, struct gtopo_error *error
 static void keep_counts(struct stream *s)
 {
     struct gtopo_verbs *v = s->v;
+    int fetches = v->probe->operation == GTOPO_READ;
+    int takes = v->probe->two_way || (fetches ? v->initiator : !v->initiator);
 
     for (uint32_t q = 0; q < v->probe->queue_pairs; q++) {
         v->sent[q] = s->queues[q].posted;
-        v->received[q] = s->queues[q].received;
-        if (!gtopo_verbs_uses_receives(v->probe)) /* all slots were written, or fetched */
-            v->received[q] = v->probe->operation == GTOPO_READ ? (v->initiator || v->probe->two_way ? v->slots : 0)
-                                                               : (!v->initiator || v->probe->two_way ? v->slots : 0);
+        if (gtopo_verbs_uses_receives(v->probe))
+            v->received[q] = s->queues[q].received;
+        else /* nothing tells this end of each, but every slot was written, or fetched */
+            v->received[q] = takes ? v->slots : 0;
     }
 }
 
@@ -434,7 +432,6 @@ static int check_round(struct stream *s, struct gtopo_error *error)
 
     if (!s->stopping && run->sample(run->context, message_ns * (double)run->batch))
         stop_early(s);
-
     if (v->probe->operation == GTOPO_READ) {
         keep_counts(s);
         status = gtopo_verbs_check_slots(v, error);

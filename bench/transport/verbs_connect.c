@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of endpoints, the route between two of them, and their connection. */
 #include "bench/transport/verbs.h"
+#include "bench/transport/blob.h"
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NUMBER_MASK 0xffffffu /* queue pair and packet sequence numbers have 24 bits */
 #define UNICAST_LID_MAX 0xbfff
 #define RETRIES 6     /* rxe takes 7 for endless, which it only is for a receiver that is not ready */
 #define RNR_ENDLESS 7 /* a receiver that is slower than the sender is no fault; one that is gone answers nothing */
@@ -77,10 +77,11 @@ int gtopo_verbs_address(void *endpoint, void *data, size_t *size, struct gtopo_e
 
 /* ---- the other end's address ---- */
 
+static const struct gtopo_blob_form form = {"RDMA", BLOB_MAGIC, BLOB_VERSION, sizeof(struct blob)};
+
 static int refuse(struct gtopo_error *error, const char *what)
 {
-    return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version on both ends",
-                      "the other end's RDMA address is not one: %s", what);
+    return gtopo_blob_refuse(&form, what, error);
 }
 
 static void to_host_order(struct blob *blob)
@@ -120,7 +121,8 @@ static int check_blob(const struct gtopo_verbs *v, const struct blob *blob, stru
         if (!gtopo_verbs_gid_is_valid(&blob->gids[i]))
             return refuse(error, "one of its GIDs is none");
     for (uint32_t q = 0; q < probe->queue_pairs; q++)
-        if (!blob->queues[q].number || blob->queues[q].number > NUMBER_MASK || blob->queues[q].sequence > NUMBER_MASK)
+        if (!blob->queues[q].number || blob->queues[q].number > GTOPO_VERBS_NUMBER_MASK ||
+            blob->queues[q].sequence > GTOPO_VERBS_NUMBER_MASK)
             return refuse(error, "its queue pair or sequence number is out of range");
     return 0;
 }
@@ -129,15 +131,10 @@ static int check_blob(const struct gtopo_verbs *v, const struct blob *blob, stru
 static int read_blob(const struct gtopo_verbs *v, const void *data, size_t size, struct blob *blob,
                      struct gtopo_error *error)
 {
-    if (size < 6 || memcmp(data, BLOB_MAGIC, 4))
-        return refuse(error, "it begins with something else");
-    memcpy(blob, data, size < sizeof *blob ? size : sizeof *blob);
-    if (le16toh(blob->version) != BLOB_VERSION)
-        return gtopo_fail(error, GTOPO_EVERSION, "run the same version on both ends",
-                          "the other end's RDMA address is of version %u, not %u", le16toh(blob->version),
-                          BLOB_VERSION);
-    if (size != sizeof *blob)
-        return refuse(error, "its length is wrong");
+    int status = gtopo_blob_copy(&form, data, size, blob, error);
+
+    if (status)
+        return status;
     to_host_order(blob);
     return check_blob(v, blob, error);
 }

@@ -47,7 +47,7 @@ static int fail_link(const struct gtopo_verbs *v, const struct ibv_port_attr *po
                       ibv_port_state_str(port->state), then ? "; " : "", then ? then : "");
 }
 
-int gtopo_verbs_fail_completion(const struct gtopo_verbs *v, const struct ibv_wc *wc, struct gtopo_error *error)
+static int fail_completion(const struct gtopo_verbs *v, const struct ibv_wc *wc, struct gtopo_error *error)
 {
     static const struct advice unknown = {0, GTOPO_EDEVICE, "the device refused", "look at the kernel log (dmesg)"};
     const struct advice *advice = &unknown;
@@ -62,6 +62,19 @@ int gtopo_verbs_fail_completion(const struct gtopo_verbs *v, const struct ibv_wc
                       "an RDMA %s through %s port %u failed: %s: \"%s\" (status %d, vendor 0x%x)",
                       gtopo_operation_name(v->probe->operation), v->own->device, v->own->port, advice->cause,
                       ibv_wc_status_str(wc->status), (int)wc->status, wc->vendor_err);
+}
+
+int gtopo_verbs_poll(const struct gtopo_verbs *v, struct ibv_cq *cq, int most, struct ibv_wc *wc,
+                     struct gtopo_error *error)
+{
+    int count = ibv_poll_cq(cq, most, wc);
+
+    if (count < 0)
+        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s: the completion queue failed", v->own->device);
+    for (int i = 0; i < count; i++)
+        if (wc[i].status != IBV_WC_SUCCESS)
+            return fail_completion(v, &wc[i], error);
+    return count;
 }
 
 /* A queue pair that the device has put into error without a completion that says so. */

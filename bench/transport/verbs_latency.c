@@ -55,12 +55,10 @@ static void prepare(struct pingpong *p, struct gtopo_verbs *v)
 static int take_completion(struct pingpong *p, struct gtopo_error *error)
 {
     struct ibv_wc wc;
-    int count = ibv_poll_cq(p->v->send_cq, 1, &wc);
+    int count = gtopo_verbs_poll(p->v, p->v->send_cq, 1, &wc, error);
 
     if (count < 0)
-        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s: the completion queue failed", p->v->own->device);
-    if (count && wc.status != IBV_WC_SUCCESS)
-        return gtopo_verbs_fail_completion(p->v, &wc, error);
+        return count;
     p->completed += (uint64_t)count;
     return 0;
 }
@@ -134,15 +132,13 @@ static int await_receive(struct pingpong *p, uint32_t *immediate, struct gtopo_e
     struct ibv_wc wc;
     int count, status;
 
-    while (!(count = ibv_poll_cq(p->v->receive_cq, 1, &wc))) {
+    while (!(count = gtopo_verbs_poll(p->v, p->v->receive_cq, 1, &wc, error))) {
         status = still_nothing(p, "message", error);
         if (status)
             return status;
     }
     if (count < 0)
-        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s: the completion queue failed", p->v->own->device);
-    if (wc.status != IBV_WC_SUCCESS)
-        return gtopo_verbs_fail_completion(p->v, &wc, error);
+        return count;
     *immediate = be32toh(wc.imm_data);
     return 0;
 }

@@ -178,18 +178,11 @@ static int post_last(struct relay *r, struct gtopo_error *error)
 /* A later, higher number may go out in the place of an earlier one: it is as true. */
 static int post_credit(struct relay *r, struct gtopo_error *error)
 {
-    struct gtopo_verbs *v = r->v;
-    struct ibv_sge piece = {(uintptr_t)&v->control->out, sizeof v->control->out, v->control_mr->lkey};
-    struct ibv_send_wr request = {
-        .sg_list = &piece,
-        .num_sge = 1,
-        .opcode = IBV_WR_RDMA_WRITE,
-        .wr.rdma = {v->peer_control, v->peer_control_key},
-    };
+    int status = gtopo_verbs_send_word(r->v, 0, r->stored, error);
 
-    v->control->out = r->stored;
     r->told = r->stored;
-    return post(r, &request, error);
+    r->sends += !status;
+    return status;
 }
 
 /* What was sent and what has come; more than 0 when something moved. */
@@ -198,15 +191,11 @@ static int poll_queues(struct relay *r, struct gtopo_error *error)
     struct ibv_wc wc;
     int moved = 0, count, status;
 
-    while ((count = ibv_poll_cq(r->v->send_cq, 1, &wc)) > 0) {
-        if (wc.status != IBV_WC_SUCCESS)
-            return gtopo_verbs_fail_completion(r->v, &wc, error);
+    while ((count = gtopo_verbs_poll(r->v, r->v->send_cq, 1, &wc, error)) > 0) {
         r->sends_done++;
         moved++;
     }
-    while (count >= 0 && (count = ibv_poll_cq(r->v->receive_cq, 1, &wc)) > 0) {
-        if (wc.status != IBV_WC_SUCCESS)
-            return gtopo_verbs_fail_completion(r->v, &wc, error);
+    while (count >= 0 && (count = gtopo_verbs_poll(r->v, r->v->receive_cq, 1, &wc, error)) > 0) {
         if (be32toh(wc.imm_data) & GTOPO_VERBS_LAST)
             r->last_came = 1;
         else
@@ -217,7 +206,7 @@ static int poll_queues(struct relay *r, struct gtopo_error *error)
         moved++;
     }
     if (count < 0)
-        return gtopo_fail(error, GTOPO_EDEVICE, NULL, "%s: the completion queue failed", r->v->own->device);
+        return count;
     if (moved)
         gtopo_wait_progress(&r->wait);
     else if (gtopo_wait_expired(&r->wait))

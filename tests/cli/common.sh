@@ -36,6 +36,25 @@ check() {
   fi
 }
 
+# interrupt_at PATTERN COMMAND...: sends it SIGINT, as a terminal does, half a second after PATTERN was on its stdout;
+# leaves $status and, in $took_ms, how long it took to end. A background job of a script would ignore the signal.
+interrupt_at() {
+  local pattern=$1 before runner
+  shift
+  setsid bash -c 'trap - INT; exec "$@"' _ "$@" > "$work/stdout" 2> "$work/stderr" &
+  runner=$!
+  for _ in $(seq 100); do
+    grep -q "$pattern" "$work/stdout" && break
+    sleep 0.1
+  done
+  sleep 0.5
+  before=$(date +%s%N)
+  pkill -INT -g "$runner"
+  wait "$runner"
+  status=$?
+  took_ms=$((($(date +%s%N) - before) / 1000000))
+}
+
 skip() { # NAME REASON
   count=$((count + 1))
   echo "ok $count - $1 # SKIP $2"

@@ -186,19 +186,7 @@ check "which can be shown" stdout_has 'ofi:tcp'
 
 # ---- being interrupted ----
 
-setsid bash -c 'trap - INT; exec "$@"' _ "$bench" probe numa0 --metric bandwidth --size 64K,128K,256K --seconds 1 --precision 0 --json \
-  > "$work/stdout" 2> "$work/stderr" &
-runner=$!
-for _ in $(seq 100); do
-  grep -q '"bandwidth_Bps"' "$work/stdout" && break
-  sleep 0.1
-done
-sleep 0.3
-before=$(date +%s%N)
-pkill -INT -g "$runner"
-wait "$runner"
-status=$?
-took_ms=$((($(date +%s%N) - before) / 1000000))
+interrupt_at '"bandwidth_Bps"' "$bench" probe numa0 --metric bandwidth --size 64K,128K,256K --seconds 1 --precision 0 --json
 check "Ctrl-C stops within a second ($took_ms ms)" [ "$took_ms" -lt 1000 ]
 check "it exits with 4" status_is 4
 check "it says so" stderr_has 'cancelled after [12] of 3 probes'

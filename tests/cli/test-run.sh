@@ -38,19 +38,7 @@ check "--only measures that object" map_says '.measurements | length == 2'
 # ---- being interrupted ----
 
 rm -f "$map"
-# Its own process group, as from a terminal; a background job of a script would ignore the signal.
-setsid bash -c 'trap - INT; exec "$@"' _ "$bench" run -o "$map" --transport ofi --seconds 3 --precision 0 > "$work/stdout" 2> "$work/stderr" &
-runner=$!
-for _ in $(seq 100); do
-  grep -q "ofi:shm send" "$work/stdout" && break
-  sleep 0.1
-done
-sleep 0.5
-before=$(date +%s%N)
-pkill -INT -g "$runner"
-wait "$runner"
-status=$?
-took_ms=$((($(date +%s%N) - before) / 1000000))
+interrupt_at "ofi:shm send" "$bench" run -o "$map" --transport ofi --seconds 3 --precision 0
 check "Ctrl-C stops within a second ($took_ms ms)" [ "$took_ms" -lt 1000 ]
 check "it exits with 4" status_is 4
 check "it says so" stderr_has "cancelled after"

@@ -7,25 +7,11 @@ PRINT_MAP is the built tests/schema/print_map. Further maps are validated too. P
 
 import copy
 import json
-import subprocess
 import sys
 
 import jsonschema
 
-failed = count = 0
-
-
-def check(name, problems):
-    global failed, count
-    count += 1
-    failed += bool(problems)
-    print(f"{'not ok' if problems else 'ok'} {count} - {name}")
-    for problem in problems:
-        print(f"# {problem}")
-
-
-def printed(what):
-    return subprocess.run([sys.argv[1], what], check=True, stdout=subprocess.PIPE, text=True).stdout
+from tap import check, finish, printed
 
 
 def words(schema):
@@ -118,9 +104,8 @@ def main():
     for path in sys.argv[3:]:
         with open(path, encoding="utf-8") as file:
             check(f"{path} is valid", errors(validator, json.load(file)))
-    print(f"1..{count}")
-    return 1 if failed else 0
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,25 +8,11 @@ Prints a TAP line a check.
 
 import copy
 import json
-import subprocess
 import sys
 
 import jsonschema
 
-failed = count = 0
-
-
-def check(name, problems):
-    global failed, count
-    count += 1
-    failed += bool(problems)
-    print(f"{'not ok' if problems else 'ok'} {count} - {name}")
-    for problem in problems:
-        print(f"# {problem}")
-
-
-def printed(what):
-    return subprocess.run([sys.argv[1], what], check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+from tap import check, finish, printed
 
 
 def no_constant(word):
@@ -108,9 +94,8 @@ def main():
             document = read(file.read())
         check(f"{path} is valid", errors(whole, document))
         check(f"{path} is of this version", [] if errors(whole, dict(document, version=2)) else ["version 2 passes"])
-    print(f"1..{count}")
-    return 1 if failed else 0
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
