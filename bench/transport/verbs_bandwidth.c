@@ -411,8 +411,12 @@ static void keep_counts(struct stream *s)
         v->sent[q] = s->queues[q].posted;
         if (gtopo_verbs_uses_receives(v->probe))
             v->received[q] = s->queues[q].received;
-        else /* nothing tells this end of each, but every slot was written, or fetched */
-            v->received[q] = takes ? v->slots : 0;
+        else if (!takes)
+            v->received[q] = 0;
+        else if (fetches)
+            v->received[q] = s->queues[q].posted;
+        else /* nothing tells this end of each: as many as were asked for, or else at least one in every slot */
+            v->received[q] = v->probe->iterations ? v->probe->iterations : v->slots;
     }
 }
 

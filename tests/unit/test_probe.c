@@ -161,6 +161,27 @@ static void test_options(void **state)
     end_child(&child);
 }
 
+/* A count that leaves slots unused is no wrong data. */
+static void test_few_messages(void **state)
+{
+    const char *device = need_rdma();
+    struct child child;
+
+    (void)state;
+    start_child(&child);
+    for (uint32_t operation = GTOPO_WRITE; operation <= GTOPO_COMPARE_SWAP; operation++) {
+        struct gtopo_probe_options options;
+
+        defaults(&options, "verbs", device);
+        options.operation = operation;
+        options.message_B = 8;
+        options.iterations = 40;
+        options.moderation = options.post_list = 1;
+        must_run(&child, &options);
+    }
+    end_child(&child);
+}
+
 /* After a probe that failed, the other end serves the next. */
 static void test_failure_is_not_the_end(void **state)
 {
@@ -267,9 +288,13 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_check),
-        cmocka_unit_test(test_ofi),     cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_options), cmocka_unit_test(test_failure_is_not_the_end),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_ofi),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_few_messages),
+        cmocka_unit_test(test_failure_is_not_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
