@@ -105,7 +105,7 @@ static void prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_
         s->queues[q].send = gtopo_verbs_send_offset(v, q, 0);
         s->queues[q].receive = gtopo_verbs_receive_offset(v, q, 0);
     }
-    gtopo_wait_init(&s->wait, v->deadline_ns);
+    gtopo_wait_init(&s->wait, v->deadline_ns, GTOPO_POLLS_A_LOOK);
     prepare_requests(s);
 }
 

@@ -48,7 +48,7 @@ static void prepare(struct pingpong *p, struct gtopo_verbs *v)
         p->send = v->region->data;
         p->marker = (const uint8_t *)v->region->data + receive + v->message_B - 1;
     }
-    gtopo_wait_init(&p->wait, v->deadline_ns);
+    gtopo_wait_init(&p->wait, v->deadline_ns, GTOPO_READS_A_LOOK);
 }
 
 /* Look once for completions of what was posted: it is also where a peer that is gone shows. */
@@ -68,7 +68,7 @@ static int still_nothing(struct pingpong *p, const char *awaited, struct gtopo_e
 {
     int status = 0;
 
-    if (p->wait.polls % GTOPO_POLLS_A_LOOK == GTOPO_POLLS_A_LOOK - 1)
+    if (p->wait.polls % GTOPO_READS_A_LOOK == GTOPO_READS_A_LOOK - 1)
         status = take_completion(p, error);
     if (!status && gtopo_wait_expired(&p->wait))
         status = gtopo_verbs_fail_expired(p->v, awaited, error);
@@ -201,10 +201,10 @@ static int run_pingpong(struct gtopo_verbs *v, const struct gtopo_run *run, stru
 
     prepare(&p, v);
     while (!ending) {
-        begin_ns = gtopo_clock_ns();
         status = post(&p, 0, p.turn, error);
         if (status)
             return status;
+        begin_ns = gtopo_clock_ns(); /* the same place in each turn, and while the message is under way */
         /* the turn before ended when this one began */
         if (turns && run->sample(run->context, one_way_ns(begin_ns - before_ns, flush_before_ns)))
             ending = 1;
