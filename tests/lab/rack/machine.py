@@ -4,6 +4,7 @@
 import os
 import shlex
 
+from . import monitor
 from .spec import HostBridge, Nic, Nvme, Switch
 
 BUSES_PER_BRIDGE = 32  # bus numbers set aside for each PCIe host bridge
@@ -156,6 +157,7 @@ def qemu_arguments(rig, guest, parts, cables, directory):
     """Arguments for the qemu of one guest; `directory` is the run's share with a folder per guest."""
     own = os.path.join(directory, guest.name)
     return ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none",
+            "-qmp", f"unix:{quoted(monitor.socket_path(directory, guest))},server=on,wait=off",
             "-accel", "tcg,thread=multi", "-machine", "q35",
             # The guest takes its time from the cycle counter, which is the host's under TCG. The other
             # clock, an emulated HPET, is as true but 1 us slower to read: too slow to time messages.

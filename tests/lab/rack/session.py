@@ -4,10 +4,12 @@
 The run's directory is on the host and, over 9p, in every guest at /run/lab:
 
     hosts, signals/           for all guests
+    requests/                 what guests ask of the host, see monitor.py
     go                        appears when every guest is ready: commands start
     GUEST/start setup command                       from the host
     GUEST/ready failed stdout stderr status out/    from the guest
     GUEST/console qemu                              logs
+    GUEST/monitor                                   qemu's, for the host
 """
 
 import os
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import time
 
-from . import EXIT_BROKEN, EXIT_DEADLINE, LAB_DIR, LabError, machine, parts
+from . import EXIT_BROKEN, EXIT_DEADLINE, LAB_DIR, LabError, machine, monitor, parts
 
 TAIL_LINES = 40
 POLL_S = 0.02
@@ -123,6 +125,7 @@ class Session:
         self.end = time.monotonic() + self.deadline
         self.runs = [GuestRun(guest, directory, commands.get(guest.name)) for guest in rig.guests]
         self.busy = [run for run in self.runs if run.command is not None]
+        self.requests = monitor.Requests(rig, directory)
 
     def __enter__(self):
         return self
@@ -171,6 +174,7 @@ class Session:
         """Until done(); LabError when a guest ends or fails, or at the deadline."""
         while not done():
             self.copy_output()
+            self.requests.serve()
             for run in self.runs:
                 if run.has("failed") or (run.process and run.process.poll() is not None):
                     raise LabError(EXIT_BROKEN, f"guest {run.name} of rig {self.rig.name} failed; "
