@@ -15,6 +15,8 @@
 #define BATCH_MAX_B (UINT64_C(256) << 10)
 /* With fewer samples than this a probe goes on, up to GTOPO_PATIENCE times as long as asked. */
 #define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
+/* What is in flight when a run ends may take so many deadlines to arrive; a link that is slower is broken. */
+#define DRAIN_PATIENCE 4
 /* A run with a count has so many samples at least, if it has as many messages. */
 #define COUNTED_SAMPLES 64
 
@@ -23,7 +25,8 @@ struct sampling {
     struct gtopo_samples samples;
     int (*interrupted)(void *context);
     void *context;
-    uint64_t start_ns;
+    uint64_t start_ns, looked_ns;
+    uint64_t limit_ns;      /* the run is given up then, however it moves */
     double unasked_ns;      /* sampled since interrupted() was last asked */
     uint64_t next_estimate; /* number of samples at which the interval is looked at again */
     const char *stopped_by;
@@ -189,7 +192,35 @@ static int take_sample(void *context, double sample_ns)
         return 0;
     s->unasked_ns = 0;
     s->stopped_by = reason_to_stop(s);
+    if (s->stopped_by)
+        s->limit_ns = gtopo_clock_ns() + DRAIN_PATIENCE * (uint64_t)(s->spec->options.deadline_s * 1e9);
     return s->stopped_by != NULL;
+}
+
+/*
+ * Called by the transport while nothing comes, so that a run that hardly moves, with no sample for a long time, can be
+ * interrupted too, is told to go on, and has an end. What an interrupted run has in flight is waited for.
+ */
+static int look(void *context)
+{
+    struct sampling *s = context;
+    uint64_t now_ns = gtopo_clock_ns();
+
+    if (now_ns - s->looked_ns < (uint64_t)ASK_EVERY_NS)
+        return 0;
+    s->looked_ns = now_ns;
+    if (s->interrupted(s->context) && !s->stopped_by) {
+        s->stopped_by = "cancelled";
+        return 1;
+    }
+    return now_ns > s->limit_ns;
+}
+
+static uint64_t limit_of(const struct gtopo_probe_options *options, uint64_t start_ns)
+{
+    if (options->iterations) /* they may take as long as they move */
+        return UINT64_MAX;
+    return start_ns + (uint64_t)((options->seconds * GTOPO_PATIENCE + options->deadline_s) * 1e9);
 }
 
 /* A quarter of what is in flight, or what takes a while on any link: long enough to time, short enough for many samples
@@ -218,6 +249,25 @@ static void convert(struct gtopo_summary *summary, uint32_t metric, double batch
     }
 }
 
+/* Why a run was given up, or found too few samples. */
+static int fail_short(const struct sampling *s, struct gtopo_error *error)
+{
+    double elapsed_s = (double)(gtopo_clock_ns() - s->start_ns) * 1e-9;
+
+    if (s->stopped_by && !strcmp(s->stopped_by, "cancelled"))
+        return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");
+    if (gtopo_clock_ns() > s->limit_ns)
+        return gtopo_fail(error, GTOPO_ETIMEOUT,
+                          "the link loses packets, or an end is overloaded: look at the port counters of both ends",
+                          "given up after %.3g s: messages of %llu bytes hardly move", elapsed_s,
+                          (unsigned long long)s->spec->options.message_B);
+    return gtopo_fail(error, GTOPO_ETIMEOUT,
+                      s->spec->options.iterations ? "give it more messages with --iterations"
+                                                  : "give it more time with --seconds",
+                      "only %zu sample%s in %.3g s: too few to say anything", s->samples.count,
+                      s->samples.count == 1 ? "" : "s", elapsed_s);
+}
+
 static int summarise(struct sampling *s, uint64_t batch, struct gtopo_summary *summary, struct gtopo_error *error)
 {
     const struct gtopo_probe_options *options = &s->spec->options;
@@ -226,13 +276,8 @@ static int summarise(struct sampling *s, uint64_t batch, struct gtopo_summary *s
         return gtopo_fail(error, s->status, NULL, "out of memory for samples");
     if (s->status)
         return gtopo_fail(error, GTOPO_EINTERNAL, NULL, "a sample took no time: the clock stands still");
-    if (gtopo_samples_summarise(&s->samples, summary, error)) {
-        if (s->stopped_by && !strcmp(s->stopped_by, "cancelled"))
-            return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");
-        return gtopo_fail(error, GTOPO_ETIMEOUT, "give it more time with --seconds",
-                          "only %zu samples in %.3g s: too few to say anything", s->samples.count,
-                          (double)(gtopo_clock_ns() - s->start_ns) * 1e-9);
-    }
+    if (gtopo_samples_summarise(&s->samples, summary, error))
+        return fail_short(s, error);
     convert(summary, options->metric, (double)batch * (double)options->message_B);
     return 0;
 }
@@ -286,6 +331,7 @@ int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *conte
     struct gtopo_run run = {.batch = choose_batch(&engine->spec.options),
                             .messages = engine->spec.options.iterations,
                             .sample = take_sample,
+                            .look = look,
                             .context = &s};
     struct gtopo_summary summary;
     struct gtopo_trace trace = {NULL, NULL, 0, 0};
@@ -299,8 +345,11 @@ int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *conte
         status = make_trace(&engine->spec.options, &trace, error);
     }
     s.start_ns = gtopo_clock_ns();
+    s.limit_ns = limit_of(&engine->spec.options, s.start_ns);
     if (!status)
         status = engine->transport->run(engine->endpoint, &run, error);
+    if (status == GTOPO_ECANCELLED)
+        status = fail_short(&s, error);
     if (!status)
         status = summarise(&s, run.batch, &summary, error);
     if (!status)

@@ -64,6 +64,8 @@ struct gtopo_run {
     uint64_t messages; /* exactly so many for each queue pair; 0: until sample() says so */
     /* Takes one sample in nanoseconds; non-zero ends the run. For bandwidth it must cost little beside a batch. */
     int (*sample)(void *context, double sample_ns);
+    /* Asked from time to time while nothing comes; non-zero gives the run up. NULL: as long as something moves. */
+    int (*look)(void *context);
     void *context;
     struct gtopo_trace *trace; /* or NULL */
 };

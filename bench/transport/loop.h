@@ -20,14 +20,17 @@ struct gtopo_wait {
     uint64_t deadline_ns; /* longest time without progress */
     uint64_t since_ns;    /* of the first look since the last progress; 0 before */
     uint32_t polls, polls_a_look;
-    int alone; /* there is one processor: the other end can only run when we do not */
+    int alone;                   /* there is one processor: the other end can only run when we do not */
+    const struct gtopo_run *run; /* whose look() is asked, or NULL */
+    int given_up;                /* look() has said so */
 };
 
-static inline void gtopo_wait_init(struct gtopo_wait *wait, uint64_t deadline_ns, uint32_t polls_a_look)
+static inline void gtopo_wait_init(struct gtopo_wait *wait, const struct gtopo_run *run, uint64_t deadline_ns,
+                                   uint32_t polls_a_look)
 {
     cpu_set_t allowed;
 
-    *wait = (struct gtopo_wait){.deadline_ns = deadline_ns, .polls_a_look = polls_a_look};
+    *wait = (struct gtopo_wait){.deadline_ns = deadline_ns, .polls_a_look = polls_a_look, .run = run};
     /* fails where the kernel knows more than 1024 processors: then we are not on one */
     if (!sched_getaffinity(0, sizeof allowed, &allowed))
         wait->alone = CPU_COUNT(&allowed) == 1;
@@ -39,7 +42,7 @@ static inline void gtopo_wait_progress(struct gtopo_wait *wait)
     wait->polls = 0;
 }
 
-/* After an empty poll: 1 when the deadline has passed. */
+/* After an empty poll: 1 when the deadline has passed, or the run is given up. */
 static inline int gtopo_wait_expired(struct gtopo_wait *wait)
 {
     uint64_t now_ns;
@@ -47,10 +50,18 @@ static inline int gtopo_wait_expired(struct gtopo_wait *wait)
     if (++wait->polls % wait->polls_a_look && !wait->alone)
         return 0;
     sched_yield();
+    if (wait->run && wait->run->look && wait->run->look(wait->run->context))
+        return wait->given_up = 1;
     now_ns = gtopo_clock_ns();
     if (!wait->since_ns)
         wait->since_ns = now_ns;
     return now_ns - wait->since_ns > wait->deadline_ns;
+}
+
+/* What a transport says of a run that was given up; who gave it up knows why. */
+static inline int gtopo_wait_fail_given_up(struct gtopo_error *error)
+{
+    return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "the run was given up");
 }
 
 /* Turns arrivals into samples of a batch each (see struct gtopo_run). */

@@ -33,8 +33,10 @@ static int fail_operation(struct gtopo_ofi *o, struct gtopo_error *error)
     return gtopo_ofi_fail(o, entry.err, text[0] ? text : "an operation", error);
 }
 
-static int fail_expired(const struct gtopo_ofi *o, struct gtopo_error *error)
+static int fail_expired(const struct gtopo_ofi *o, const struct gtopo_wait *wait, struct gtopo_error *error)
 {
+    if (wait->given_up)
+        return gtopo_wait_fail_given_up(error);
     return gtopo_fail(error, GTOPO_ETIMEOUT, "is the other end alive? Look at its error",
                       "provider %s: nothing came from the other end for %.3g s", o->provider,
                       (double)o->deadline_ns * 1e-9);
@@ -51,7 +53,7 @@ static int poll_once(struct gtopo_ofi *o, struct arrivals *arrivals, struct gtop
     atomic_fetch_add_explicit(&o->beats, 1, memory_order_relaxed);
     arrivals->count = 0;
     if (count == -FI_EAGAIN || count == 0)
-        return gtopo_wait_expired(wait) ? fail_expired(o, error) : 0;
+        return gtopo_wait_expired(wait) ? fail_expired(o, wait, error) : 0;
     if (count == -FI_EAVAIL)
         return fail_operation(o, error);
     if (count < 0)
@@ -176,7 +178,7 @@ static int run_bandwidth(struct gtopo_ofi *o, const struct gtopo_run *run, struc
     struct arrivals arrivals;
     int status = 0;
 
-    gtopo_wait_init(&s.wait, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&s.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK);
     while (!status && !(s.stop_sent && !s.uncredited)) {
         status = fill_stream(o, &s, error);
         if (!status)
@@ -234,7 +236,7 @@ static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
     struct gtopo_wait wait;
     int status = 0, stopped = 0;
 
-    gtopo_wait_init(&wait, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK);
     while (!status && !(stopped && !uncredited)) {
         status = poll_once(o, &arrivals, &wait, error);
         if (!status)
@@ -314,7 +316,7 @@ static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
     uint64_t turns = 0;
     int status, ending = 0, last = 0;
 
-    gtopo_wait_init(&p.wait, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&p.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK);
     do {
         uint64_t start_ns = gtopo_clock_ns();
 
@@ -336,7 +338,7 @@ static int serve_latency(struct gtopo_ofi *o, struct gtopo_error *error)
     struct pingpong p = {.o = o};
     int status, last = 0;
 
-    gtopo_wait_init(&p.wait, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&p.wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK);
     while (!last) {
         status = await_message(&p, &last, error);
         if (!status)

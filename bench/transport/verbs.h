@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include "bench/options.h"
 #include "bench/transport.h"
+#include "bench/transport/loop.h"
 #include "bench/transport/verbs_gid.h"
 
 #define GTOPO_VERBS_QUEUES_MAX 64
@@ -172,7 +173,8 @@ int gtopo_verbs_poll(const struct gtopo_verbs *v, struct ibv_cq *cq, int most, s
 int gtopo_verbs_fail_resource(const struct gtopo_verbs *v, const char *what, size_t needed_B,
                               struct gtopo_error *error);
 /* Nothing moved for the deadline; `awaited` says what should have: "completion of a write". */
-int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const char *awaited, struct gtopo_error *error);
+int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wait *wait, const char *awaited,
+                             struct gtopo_error *error);
 int gtopo_verbs_fail_post(const struct gtopo_verbs *v, int cause, struct gtopo_error *error);
 
 #endif

@@ -105,7 +105,7 @@ static void prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_
         s->queues[q].send = gtopo_verbs_send_offset(v, q, 0);
         s->queues[q].receive = gtopo_verbs_receive_offset(v, q, 0);
     }
-    gtopo_wait_init(&s->wait, v->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&s->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK);
     prepare_requests(s);
 }
 
@@ -395,7 +395,7 @@ static int await_word(struct stream *s, uint64_t word, struct gtopo_error *error
 {
     while (s->v->control->in < word)
         if (gtopo_wait_expired(&s->wait))
-            return gtopo_verbs_fail_expired(s->v, "word of the other end", error);
+            return gtopo_verbs_fail_expired(s->v, &s->wait, "word of the other end", error);
     atomic_thread_fence(memory_order_acquire);
     gtopo_wait_progress(&s->wait);
     return 0;
@@ -495,7 +495,7 @@ static int step(struct stream *s, struct gtopo_error *error)
     if (moved)
         gtopo_wait_progress(&s->wait);
     else if (gtopo_wait_expired(&s->wait))
-        return gtopo_verbs_fail_expired(s->v, s->drives ? "completion" : "message", error);
+        return gtopo_verbs_fail_expired(s->v, &s->wait, s->drives ? "completion" : "message", error);
     return 0;
 }
 

@@ -90,10 +90,13 @@ static int queue_in_error(const struct gtopo_verbs *v)
     return 0;
 }
 
-int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const char *awaited, struct gtopo_error *error)
+int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wait *wait, const char *awaited,
+                             struct gtopo_error *error)
 {
     struct ibv_port_attr port;
 
+    if (wait->given_up)
+        return gtopo_wait_fail_given_up(error);
     if (link_is_down(v, &port))
         return fail_link(v, &port, NULL, error);
     if (queue_in_error(v))

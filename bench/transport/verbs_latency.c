@@ -26,7 +26,7 @@ struct pingpong {
     uint8_t turn;
 };
 
-static void prepare(struct pingpong *p, struct gtopo_verbs *v)
+static void prepare(struct pingpong *p, struct gtopo_verbs *v, const struct gtopo_run *run)
 {
     size_t receive = gtopo_verbs_receive_offset(v, 0, 0);
     int polls = gtopo_verbs_polls_memory(v->probe);
@@ -48,7 +48,7 @@ static void prepare(struct pingpong *p, struct gtopo_verbs *v)
         p->send = v->region->data;
         p->marker = (const uint8_t *)v->region->data + receive + v->message_B - 1;
     }
-    gtopo_wait_init(&p->wait, v->deadline_ns, GTOPO_READS_A_LOOK);
+    gtopo_wait_init(&p->wait, run, v->deadline_ns, GTOPO_READS_A_LOOK);
 }
 
 /* Look once for completions of what was posted: it is also where a peer that is gone shows. */
@@ -71,7 +71,7 @@ static int still_nothing(struct pingpong *p, const char *awaited, struct gtopo_e
     if (p->wait.polls % GTOPO_READS_A_LOOK == GTOPO_READS_A_LOOK - 1)
         status = take_completion(p, error);
     if (!status && gtopo_wait_expired(&p->wait))
-        status = gtopo_verbs_fail_expired(p->v, awaited, error);
+        status = gtopo_verbs_fail_expired(p->v, &p->wait, awaited, error);
     return status;
 }
 
@@ -83,7 +83,7 @@ static int await_completions(struct pingpong *p, uint64_t most, struct gtopo_err
     while (!status && p->posted - p->completed > most) {
         status = take_completion(p, error);
         if (!status && p->posted - p->completed > most && gtopo_wait_expired(&p->wait))
-            status = gtopo_verbs_fail_expired(p->v, "completion", error);
+            status = gtopo_verbs_fail_expired(p->v, &p->wait, "completion", error);
     }
     return status;
 }
@@ -199,7 +199,7 @@ static int run_pingpong(struct gtopo_verbs *v, const struct gtopo_run *run, stru
     struct pingpong p;
     int status = 0, last = 0, ending = 0;
 
-    prepare(&p, v);
+    prepare(&p, v, run);
     while (!ending) {
         status = post(&p, 0, p.turn, error);
         if (status)
@@ -245,7 +245,7 @@ static int serve_pingpong(struct gtopo_verbs *v, struct gtopo_error *error)
     struct pingpong p;
     int status, last = 0;
 
-    prepare(&p, v);
+    prepare(&p, v, NULL);
     for (;;) {
         status = await_message(&p, &last, &ignored, error);
         if (!status && last)
@@ -308,7 +308,7 @@ static int fetch(struct pingpong *p, struct gtopo_error *error)
     while (!status && p->completed < p->posted) {
         status = take_completion(p, error);
         if (!status && p->completed < p->posted && gtopo_wait_expired(&p->wait))
-            status = gtopo_verbs_fail_expired(p->v, "answer", error);
+            status = gtopo_verbs_fail_expired(p->v, &p->wait, "answer", error);
     }
     gtopo_wait_progress(&p->wait);
     return status;
@@ -320,7 +320,7 @@ static int run_fetch(struct gtopo_verbs *v, const struct gtopo_run *run, struct 
     struct pingpong p;
     int status = 0, ending = 0;
 
-    prepare(&p, v);
+    prepare(&p, v, run);
     prepare_fetch(&p);
     while (!status && !ending) {
         begin_ns = gtopo_clock_ns();

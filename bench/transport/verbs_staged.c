@@ -86,14 +86,14 @@ void gtopo_verbs_staging_close(struct gtopo_verbs *v)
 
 /* ---- places ---- */
 
-static void prepare(struct relay *r, struct gtopo_verbs *v)
+static void prepare(struct relay *r, struct gtopo_verbs *v, const struct gtopo_run *run)
 {
     memset(r, 0, sizeof *r);
     r->v = v;
     r->chunk_B = chunk_size(v);
     r->place_B = place_size(v);
     r->chunks = (v->message_B + r->chunk_B - 1) / r->chunk_B;
-    gtopo_wait_init(&r->wait, v->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&r->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK);
 }
 
 static size_t chunk_length(const struct relay *r, uint64_t chunk)
@@ -210,7 +210,7 @@ static int poll_queues(struct relay *r, struct gtopo_error *error)
     if (moved)
         gtopo_wait_progress(&r->wait);
     else if (gtopo_wait_expired(&r->wait))
-        return gtopo_verbs_fail_expired(r->v, "chunk or credit", error);
+        return gtopo_verbs_fail_expired(r->v, &r->wait, "chunk or credit", error);
     return moved;
 }
 
@@ -288,11 +288,17 @@ static int read_credits(const struct relay *r, uint64_t *credited, struct gtopo_
     return 0;
 }
 
+/* The messages that so many chunks belong to, in chunks. */
+static uint64_t whole_messages(const struct relay *r, uint64_t chunks)
+{
+    return (chunks + r->chunks - 1) / r->chunks * r->chunks;
+}
+
 static int run_bandwidth(struct relay *r, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct gtopo_meter meter = {.run = run};
     uint64_t end = run->messages ? run->messages * r->chunks : UINT64_MAX - LANES, credited = 0, done = 0;
-    int status = 0;
+    int status = 0, ending = 0;
 
     while (status >= 0 && credited < end) {
         uint64_t before = credited;
@@ -308,8 +314,11 @@ static int run_bandwidth(struct relay *r, const struct gtopo_run *run, struct gt
         if (status < 0 || credited == before)
             continue;
         gtopo_wait_progress(&r->wait);
-        if (credited / r->chunks > done && gtopo_meter_add(&meter, credited / r->chunks - done, gtopo_clock_ns()))
-            end = (r->loading > r->posted ? r->loading : r->posted) / r->chunks * r->chunks + r->chunks;
+        if (!ending && credited / r->chunks > done &&
+            gtopo_meter_add(&meter, credited / r->chunks - done, gtopo_clock_ns())) {
+            end = whole_messages(r, r->loading > r->posted ? r->loading : r->posted);
+            ending = 1;
+        }
         done = credited / r->chunks;
     }
     if (status >= 0)
@@ -410,7 +419,7 @@ int gtopo_verbs_run_staged(struct gtopo_verbs *v, const struct gtopo_run *run, s
     struct relay r;
     int status;
 
-    prepare(&r, v);
+    prepare(&r, v, run);
     status = check_size(&r, error);
     if (status)
         return status;
@@ -422,7 +431,7 @@ int gtopo_verbs_serve_staged(struct gtopo_verbs *v, struct gtopo_error *error)
     struct relay r;
     int status;
 
-    prepare(&r, v);
+    prepare(&r, v, NULL);
     status = check_size(&r, error);
     if (status)
         return status;
