@@ -134,7 +134,8 @@ static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, s
 
     make_options(c, probe, &options);
     status = gtopo_pair_exchange(&c->crew, ends, hosts, &options, c->result, cause);
-    return status ? status : gtopo_pair_measure(c->map, ends, probe->name, probe->fallback, &options, c->result, cause);
+    return status ? status
+                  : gtopo_pair_measure(c->map, ends, probe->name, probe->fallback, &options, c->result, 1, cause);
 }
 
 /* ---- all of them ---- */

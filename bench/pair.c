@@ -53,7 +53,7 @@ int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end end
 
 int gtopo_pair_measure(struct gtopo_map *map, const struct gtopo_plan_end ends[2], const char *transport,
                        const char *fallback, const struct gtopo_probe_options *options,
-                       const struct gtopo_probe_result *result, struct gtopo_error *error)
+                       const struct gtopo_probe_result *result, uint32_t concurrent, struct gtopo_error *error)
 {
     const char *const fallbacks[] = {fallback, result->from.fallback, result->to.fallback};
     char method[640], tool[64];
@@ -75,13 +75,18 @@ int gtopo_pair_measure(struct gtopo_map *map, const struct gtopo_plan_end ends[2
         .median = result->median,
         .low = result->low,
         .high = result->high,
+        .two_way = options->two_way,
+        .forward = result->forward,
+        .reverse = result->reverse,
+        .p99 = options->metric == GTOPO_LATENCY_ns ? result->p99 : 0,
+        .p999 = options->metric == GTOPO_LATENCY_ns ? result->p999 : 0,
+        .from_way = result->from.way,
+        .to_way = result->to.way,
+        .concurrent = concurrent,
         .verified = result->verified,
         .time_unix_s = time(NULL),
     };
 
-    if (options->two_way)
-        return gtopo_fail(error, GTOPO_EUSAGE, "measure each direction alone for the map",
-                          "a map holds one direction a measurement, not the sum of two");
     for (size_t i = 0; !m.fallback && i < sizeof fallbacks / sizeof *fallbacks; i++)
         if (fallbacks[i] && *fallbacks[i])
             m.fallback = fallbacks[i];
@@ -176,7 +181,7 @@ int gtopo_pair_probe(struct gtopo_pair *pair, const struct gtopo_probe_options *
 int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_options *options,
                       const struct gtopo_probe_result *result, struct gtopo_map *map, struct gtopo_error *error)
 {
-    return gtopo_pair_measure(map, pair->ends, options->transport, NULL, options, result, error);
+    return gtopo_pair_measure(map, pair->ends, options->transport, NULL, options, result, 1, error);
 }
 
 void gtopo_pair_fill(const struct gtopo_pair *pair, struct gtopo_probe_options *options)

@@ -15,9 +15,11 @@ int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end end
                         const struct gtopo_probe_options *options, struct gtopo_probe_result *result,
                         struct gtopo_error *error);
 
-/* Add a measurement. transport is as people see it ("ofi:tcp"); fallback may be NULL. */
+/*
+ * Add a measurement. transport is as people see it ("ofi:tcp"); fallback may be NULL; so many probes ran at once.
+ */
 int gtopo_pair_measure(struct gtopo_map *map, const struct gtopo_plan_end ends[2], const char *transport,
                        const char *fallback, const struct gtopo_probe_options *options,
-                       const struct gtopo_probe_result *result, struct gtopo_error *error);
+                       const struct gtopo_probe_result *result, uint32_t concurrent, struct gtopo_error *error);
 
 #endif

@@ -110,6 +110,9 @@ struct cli_scale {
 struct cli_scale cli_scale(uint32_t metric, int is_network, double quantity);
 /* Decimal, for capacities: "25.2 GB" */
 const char *cli_capacity(uint64_t bytes, char text[CLI_TEXT]);
+/* A quantity of a measurement's metric, in the unit of its median. */
+const char *cli_quantity(const struct gtopo_map *map, const struct gtopo_measurement *m, double quantity,
+                         char text[CLI_TEXT]);
 /* A measurement in short: "measured 0.679 Gb/s". */
 const char *cli_measured_value(const struct gtopo_map *map, uint32_t index, char text[CLI_TEXT]);
 /* A measurement in one line: "0.679 Gb/s [0.671 .. 0.684] n=31, verbs write 64 KiB". */
