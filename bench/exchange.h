@@ -12,7 +12,9 @@ struct gtopo_exchange {
     const struct gtopo_cancel *cancel;
     uint64_t end_ns; /* the run is ended then, as by cancel, keeping what it has; UINT64_MAX for never */
     int one_machine; /* both ends are on one */
-    int shared;      /* both ends are on one NUMA node of one host: they share its processors */
+    void (*before_run)(void *context); /* called once both ends are connected, and may take its time; or NULL */
+    void *context;
+    int shared; /* both ends are on one NUMA node of one host: they share its processors */
 };
 
 /*
