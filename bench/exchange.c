@@ -240,7 +240,7 @@ static int run(struct state *s, json_t **result)
     int status = 0;
 
     if (s->exchange->before_run)
-        s->exchange->before_run(s->exchange->context);
+        s->exchange->before_run->call(s->exchange->before_run->context);
     for (int i = 1; !status && i >= 0; i--)
         if (s->ends[i])
             status = send(s, s->ends[i], json_pack("{ss}", "type", "run"));

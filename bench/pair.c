@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
-#include "bench/exchange.h"
 #include "bench/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +19,15 @@ static void set_end(struct gtopo_probe_end *end, const struct gtopo_plan_end *pl
 }
 
 int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end ends[2], const char *const hosts[2],
-                        const struct gtopo_probe_options *options, struct gtopo_probe_result *result,
-                        struct gtopo_error *error)
+                        const struct gtopo_probe_options *options, const struct gtopo_before_run *before_run,
+                        struct gtopo_probe_result *result, struct gtopo_error *error)
 {
     struct gtopo_probe_options o = *options;
     struct gtopo_agent_process *agents[2] = {NULL, NULL};
     const struct gtopo_transport_facts *facts;
     struct gtopo_exchange exchange = {
         .cancel = crew->options->cancel,
+        .before_run = before_run,
         .end_ns = crew->end_ns,
         .one_machine = ends[0].host == ends[1].host,
         .shared = ends[0].host == ends[1].host && ends[0].numa == ends[1].numa,
@@ -175,7 +175,7 @@ int gtopo_pair_probe(struct gtopo_pair *pair, const struct gtopo_probe_options *
     split_transport(options->transport, transport, ends);
     o.transport = transport;
     status = check_ends(ends, &o, error);
-    return status ? status : gtopo_pair_exchange(&pair->crew, ends, hosts, &o, result, error);
+    return status ? status : gtopo_pair_exchange(&pair->crew, ends, hosts, &o, NULL, result, error);
 }
 
 int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_options *options,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/plan.h"
 #include "bench/memory.h"
+#include "bench/plan_part.h"
 #include "bench/transport.h"
 #include "lib/text.h"
 #include <stdio.h>
@@ -16,15 +17,23 @@ static int is_selected(const struct gtopo_map *map, const struct gtopo_campaign_
     return !gtopo_map_object(map, id, &object, NULL) && object.parent == options->only;
 }
 
-static int add(struct gtopo_plan *plan, struct gtopo_plan_probe probe, struct gtopo_error *error)
+int gtopo_plan_add(struct gtopo_plan *plan, const struct gtopo_plan_probe *probe, struct gtopo_error *error)
 {
-    for (unsigned metric = 0; metric < GTOPO_METRICS; metric++) {
-        probe.metric = metric;
-        if (gtopo_grow((void **)&plan->probes, &plan->capacity, plan->count + 1, sizeof *plan->probes))
-            return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-        plan->probes[plan->count++] = probe;
-    }
+    if (gtopo_grow((void **)&plan->probes, &plan->capacity, plan->count + 1, sizeof *plan->probes))
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    plan->probes[plan->count++] = *probe;
     return 0;
+}
+
+int gtopo_plan_add_metrics(struct gtopo_plan *plan, struct gtopo_plan_probe probe, struct gtopo_error *error)
+{
+    int status = 0;
+
+    for (unsigned metric = 0; !status && metric < GTOPO_METRICS; metric++) {
+        probe.metric = metric;
+        status = gtopo_plan_add(plan, &probe, error);
+    }
+    return status;
 }
 
 /* ---- RDMA ports ---- */
@@ -82,15 +91,8 @@ static int is_active(const struct gtopo_map *map, uint32_t port)
     return state && !strcmp(state, "active");
 }
 
-/* RDMA ports that can be used, and how many there are that were asked for but have no link. */
-struct ports {
-    struct gtopo_plan_end *ends;
-    size_t count, capacity, down;
-};
-
-/* Append those of a host. */
-static int list_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
-                      struct ports *ports, struct gtopo_error *error)
+int gtopo_plan_list_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
+                          struct gtopo_plan_ports *ports, struct gtopo_error *error)
 {
     uint32_t first, count;
 
@@ -130,7 +132,8 @@ static int add_ports(const struct gtopo_map *map, const struct gtopo_transport_f
 {
     if (!same_link_layer(map, from->end.via, to->end.via))
         return 0;
-    return add(plan, (struct gtopo_plan_probe){*from, *to, rdma->name, rdma->name, NULL, rdma->usual, 0}, error);
+    return gtopo_plan_add_metrics(
+        plan, (struct gtopo_plan_probe){*from, *to, rdma->name, rdma->name, NULL, rdma->usual, 0, 0}, error);
 }
 
 /* Ports of two hosts meet when they are on the same place: the same NIC and port numbers. */
@@ -146,8 +149,8 @@ static int same_place(const struct gtopo_map *map, uint32_t a, uint32_t b)
 }
 
 /* Within hosts every pair, between hosts those of the same place; what is within hosts comes first. */
-static int plan_ports(const struct gtopo_map *map, const struct gtopo_transport_facts *rdma, const struct ports *ports,
-                      struct gtopo_plan *plan, struct gtopo_error *error)
+static int plan_ports(const struct gtopo_map *map, const struct gtopo_transport_facts *rdma,
+                      const struct gtopo_plan_ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
 {
     const struct gtopo_plan_end *ends = ports->ends;
     int status = 0;
@@ -202,8 +205,9 @@ static int add_numa_pair(const struct gtopo_map *map, uint32_t a, uint32_t b, co
 
     if (!end_of_numa(map, a, provider->name, &from) || !end_of_numa(map, b, provider->name, &to))
         return 0;
-    return add(plan, (struct gtopo_plan_probe){from, to, facts->name, provider->full_name, fallback, facts->usual, 0},
-               error);
+    return gtopo_plan_add_metrics(
+        plan, (struct gtopo_plan_probe){from, to, facts->name, provider->full_name, fallback, facts->usual, 0, 0},
+        error);
 }
 
 /* Between every two NUMA nodes; once, within the first, where the nodes make no difference. */
@@ -345,15 +349,16 @@ static const struct gtopo_transport_facts *rdma_transport(const struct gtopo_cam
     return facts;
 }
 
-static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_campaign_options *options, size_t down,
-                              struct gtopo_error *error)
+int gtopo_plan_nothing(const struct gtopo_map *map, const struct gtopo_campaign_options *options, size_t down,
+                       struct gtopo_error *error)
 {
-    char address[GTOPO_ADDRESS_MAX];
+    const char *instead =
+        options->loopback ? "measure the host without loopback" : "measure the host itself with --transport ofi";
+    char address[GTOPO_ADDRESS_MAX], hint[128];
 
+    snprintf(hint, sizeof hint, "%s, or %s", down ? "bring one up" : "load the RDMA driver", instead);
     if (options->only == GTOPO_NONE)
-        return gtopo_fail(error, down ? GTOPO_ELINKDOWN : GTOPO_EMISSING,
-                          down ? "bring one up, or measure the host itself with --transport ofi"
-                               : "load the RDMA driver, or measure the host itself with --transport ofi",
+        return gtopo_fail(error, down ? GTOPO_ELINKDOWN : GTOPO_EMISSING, hint,
                           down ? "no RDMA port has a link" : "there is no RDMA port to measure");
     gtopo_address_format(map, options->only, address);
     if (down)
@@ -365,7 +370,7 @@ static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_ca
 
 /* The hosts without a usable RDMA port, through libfabric. */
 static int plan_rest(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                     const struct ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
+                     const struct gtopo_plan_ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
 {
     const char *fallback = options->transport || options->only != GTOPO_NONE ? NULL
                            : ports->down ? "RDMA was wanted; no RDMA port of this host has a link"
@@ -387,17 +392,19 @@ int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_opt
                     struct gtopo_error *error)
 {
     const struct gtopo_transport_facts *rdma = rdma_transport(options);
-    struct ports ports = {0};
+    struct gtopo_plan_ports ports = {0};
     int status = check_transport(options, error);
 
+    if (!status && options->loopback)
+        return gtopo_plan_loopback(map, options, rdma, plan, error);
     for (uint32_t host = 0; !status && rdma && host < gtopo_map_host_count(map); host++)
-        status = list_ports(map, options, host, &ports, error);
+        status = gtopo_plan_list_ports(map, options, host, &ports, error);
     if (!status && rdma)
         status = plan_ports(map, rdma, &ports, plan, error);
     if (!status && !(rdma && options->transport))
         status = plan_rest(map, options, &ports, plan, error);
     if (!status && !plan->count)
-        status = nothing_to_measure(map, options, ports.down, error);
+        status = gtopo_plan_nothing(map, options, ports.down, error);
     if (status)
         gtopo_plan_clear(plan);
     free(ports.ends);

@@ -9,11 +9,11 @@
  *   prepare                 prepared | failed     memory and endpoint are there; carries the endpoint's address
  *   go      (the peer's     connected | failed
  *            address)
- *   run                     {running} result |    the initiator runs, says so twice a second, then answers; the responder
- *                           failed                serves, and answers only when that fails
- *   cancel                  -                     the initiator ends its run early and answers with what it has
- *   stop                    [failed] stopped      both check their data and close; with what each has to report
- *   bye                     -                     the agent ends, as it does when the stream closes
+ *   run                     {running} result |    the initiator runs, says so twice a second, then answers; the
+ * responder failed                serves, and answers only when that fails cancel                  - the initiator ends
+ * its run early and answers with what it has stop                    [failed] stopped      both check their data and
+ * close; with what each has to report bye                     -                     the agent ends, as it does when the
+ * stream closes
  */
 #ifndef GTOPO_BENCH_PROTOCOL_H
 #define GTOPO_BENCH_PROTOCOL_H

@@ -147,6 +147,26 @@ int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index, struct gt
     return 0;
 }
 
+static int is_end(struct gtopo_end a, struct gtopo_end b)
+{
+    return a.memory == b.memory && a.via == b.via;
+}
+
+int gtopo_map_loopback(const struct gtopo_map *map, struct gtopo_end end, enum gtopo_metric metric, int at_once,
+                       uint32_t *index, struct gtopo_error *error)
+{
+    for (uint32_t i = (uint32_t)map->measurement_count; i--;) {
+        const struct gtopo_measurement *m = &map->measurements[i].value;
+
+        if (is_end(m->from, end) && is_end(m->to, end) && m->metric == metric && !m->two_way &&
+            m->provenance == GTOPO_MEASURED && (m->concurrent > 1) == (at_once != 0)) {
+            *index = i;
+            return 0;
+        }
+    }
+    return gtopo_fail(error, GTOPO_ENOTFOUND, NULL, "this memory was not measured through this port and back");
+}
+
 int gtopo_map_add_finding(struct gtopo_map *map, const struct gtopo_finding *finding, struct gtopo_error *error)
 {
     struct gtopo_stored_finding stored = {.severity = finding->severity, .object = finding->object};

@@ -124,6 +124,9 @@ const char *cli_measurement(const struct gtopo_map *map, uint32_t index, char te
 void cli_show_tree(FILE *out, const struct gtopo_map *map);
 void cli_show_measurements(FILE *out, const struct gtopo_map *map);
 void cli_show_findings(FILE *out, const struct gtopo_map *map);
+/* An object's name within its host as a table has it: "GPU0". Returns text. */
+const char *cli_upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX]);
+int cli_show_affinity(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
 int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
 int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to, struct gtopo_error *error);
 

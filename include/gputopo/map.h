@@ -288,6 +288,12 @@ GTOPO_API uint32_t gtopo_map_measurement_count(const struct gtopo_map *map);
 GTOPO_API int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index, struct gtopo_measurement *measurement,
                                     struct gtopo_error *error);
 /**
+ * The latest measurement from a memory through a port and back into the same memory, one way: alone, or beside others
+ * (at_once). Works on an unsealed map too. Errors: GTOPO_ENOTFOUND when there is none.
+ */
+GTOPO_API int gtopo_map_loopback(const struct gtopo_map *map, struct gtopo_end end, enum gtopo_metric metric,
+                                 int at_once, uint32_t *index, struct gtopo_error *error);
+/**
  * The best measurement that crossed a link: highest bandwidth or lowest latency. A bandwidth is a lower bound on
  * what the link can do in one direction, so one way goes before two-way. The map must be sealed. Errors:
  * GTOPO_ENOTFOUND when nothing crossed it.
