@@ -23,10 +23,10 @@ static void set_text(struct gtopo_map *map, const char *address, enum gtopo_attr
     assert_ok(gtopo_map_set_text(map, at(map, address), attribute, text, &error));
 }
 
-static void set_port(struct gtopo_map *map, const char *address, const char *device)
+static void set_port(struct gtopo_map *map, const char *address, const char *device, const char *state)
 {
     set_text(map, address, GTOPO_ATTRIBUTE_DEVICE, device);
-    set_text(map, address, GTOPO_ATTRIBUTE_STATE, "active");
+    set_text(map, address, GTOPO_ATTRIBUTE_STATE, state);
     set_text(map, address, GTOPO_ATTRIBUTE_LINK_LAYER, "InfiniBand");
 }
 
@@ -45,17 +45,17 @@ static struct gtopo_map *three_rails(void)
 
     build_host(map, "a", THREE_RAILS);
     set_nodes(map);
-    set_port(map, "nic0:1", "mlx5_0");
-    set_port(map, "nic1:1", "mlx5_1");
-    set_port(map, "nic2:1", "mlx5_2");
+    set_port(map, "nic0:1", "mlx5_0", "active");
+    set_port(map, "nic1:1", "mlx5_1", "active");
+    set_port(map, "nic2:1", "mlx5_2", "active");
     set_text(map, "gpu0", GTOPO_ATTRIBUTE_PCI_ADDRESS, "0000:1b:00.0");
     set_text(map, "gpu1", GTOPO_ATTRIBUTE_PCI_ADDRESS, "0000:1c:00.0");
     build_seal(map);
     return map;
 }
 
-/* A host without GPUs, two ports. */
-static struct gtopo_map *two_rails(void)
+/* A host without GPUs, two ports in these states; not sealed. */
+static struct gtopo_map *two_ports(const char *state0, const char *state1)
 {
     struct gtopo_map *map = build_map();
 
@@ -63,8 +63,15 @@ static struct gtopo_map *two_rails(void)
                "package0 package1 package0=package1@60 numa0<package0@100 numa1<package1@100 host-bridge0<package0 "
                "nic0<host-bridge0@32 nic0:1<nic0 host-bridge1<package1 nic1<host-bridge1@32 nic1:1<nic1");
     set_nodes(map);
-    set_port(map, "nic0:1", "mlx5_0");
-    set_port(map, "nic1:1", "mlx5_1");
+    set_port(map, "nic0:1", "mlx5_0", state0);
+    set_port(map, "nic1:1", "mlx5_1", state1);
+    return map;
+}
+
+static struct gtopo_map *two_rails(void)
+{
+    struct gtopo_map *map = two_ports("active", "active");
+
     build_seal(map);
     return map;
 }
@@ -179,15 +186,17 @@ static void only_is_one_row_or_one_column(void **state)
 static void a_port_that_is_down_is_left_out(void **state)
 {
     struct gtopo_campaign_options options = loopback_options();
-    struct gtopo_map *map = two_rails();
+    struct gtopo_map *map = two_ports("active", "down");
     struct gtopo_plan plan = {0};
 
     (void)state;
-    set_text(map, "nic1:1", GTOPO_ATTRIBUTE_STATE, "down");
+    build_seal(map);
     assert_ok(gtopo_plan_make(map, &options, &plan, &error));
     assert_int_equal(plan.count, 2 * 2); /* one port alone is not measured at once with itself */
     gtopo_plan_clear(&plan);
-    set_text(map, "nic0:1", GTOPO_ATTRIBUTE_STATE, "down");
+    gtopo_map_free(map);
+    map = two_ports("down", "init");
+    build_seal(map);
     assert_fails(GTOPO_ELINKDOWN, gtopo_plan_make(map, &options, &plan, &error));
     assert_null(plan.probes);
     gtopo_map_free(map);
@@ -373,7 +382,11 @@ static void rails_that_share_are_found(void **state)
     assert_string_equal(judged(map, &finding), "rails-share");
     assert_int_equal(finding.object, at(map, "nic1:1"));
     assert_contains(finding.text, "a/numa1@nic1:1 gets 4 GB/s when 2 ports run at once, 40 % of the 10 GB/s");
+    gtopo_map_free(map);
+    map = two_ports("active", "active");
     set_number(map, "nic1:1", GTOPO_ATTRIBUTE_VIRTUAL, 1);
+    measured(map, "numa1@nic1:1", 10, 0.01, 1);
+    measured(map, "numa1@nic1:1", 4, 0.01, 2);
     assert_string_equal(judged(map, &finding), "rails-share");
     assert_int_equal(finding.severity, GTOPO_NOTE); /* software: the processors are what is shared */
     gtopo_map_free(map);
