@@ -217,6 +217,8 @@ static int run_plan(struct gtopo_campaign *c, struct gtopo_error *error)
 
     while (!status && c->done < c->plan.count && !(status = is_over(c, error)))
         status = c->plan.probes[c->done].at_once > 1 ? gtopo_campaign_at_once(c, error) : run_alone(c, error);
+    if (!status && gtopo_cancel_tripped(c->options->cancel))
+        status = is_over(c, error); /* what was last is cut short */
     return status;
 }
 
