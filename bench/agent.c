@@ -19,6 +19,7 @@ struct agent {
     struct gtopo_stream stream;
     struct gtopo_engine *engine;
     int initiator;
+    int is_connected;
     uint64_t beat_ns; /* when it was last told that the run goes on */
 };
 
@@ -27,11 +28,17 @@ static int reply(struct agent *agent, json_t *message, struct gtopo_error *error
     return gtopo_message_send(&agent->stream, message, gtopo_clock_ns() + SEND_DEADLINE_NS, error);
 }
 
-/* A probe that failed is over, but not the agent. */
-static int reply_failure(struct agent *agent, const struct gtopo_error *cause, struct gtopo_error *error)
+static void close_engine(struct agent *agent)
 {
     gtopo_engine_close(agent->engine);
     agent->engine = NULL;
+    agent->is_connected = 0;
+}
+
+/* A probe that failed is over, but not the agent. */
+static int reply_failure(struct agent *agent, const struct gtopo_error *cause, struct gtopo_error *error)
+{
+    close_engine(agent);
     return reply(agent, gtopo_failure_json(cause), error);
 }
 
@@ -108,8 +115,7 @@ static int on_prepare(struct agent *agent, const json_t *message, struct gtopo_e
 
     if (status == GTOPO_EPROTOCOL)
         return gtopo_fail(error, status, cause.hint, "%s", cause.message);
-    gtopo_engine_close(agent->engine);
-    agent->engine = NULL;
+    close_engine(agent);
     agent->initiator = spec.initiator;
     if (status || gtopo_engine_open(&spec, &agent->engine, &cause) ||
         gtopo_engine_address(agent->engine, blob, &size, &cause))
@@ -117,7 +123,7 @@ static int on_prepare(struct agent *agent, const json_t *message, struct gtopo_e
     return reply(agent, json_pack("{ss, so}", "type", "prepared", "address", gtopo_bytes_json(blob, size)), error);
 }
 
-static int run(struct agent *agent, struct gtopo_error *error)
+static int drive(struct agent *agent, struct gtopo_error *error)
 {
     struct gtopo_probe_result *result = calloc(1, sizeof *result);
     struct gtopo_error cause;
@@ -147,12 +153,19 @@ static int on_go(struct agent *agent, const json_t *message, struct gtopo_error 
         return status;
     if (gtopo_engine_connect(agent->engine, blob, size, &cause))
         return reply_failure(agent, &cause, error);
+    agent->is_connected = 1;
+    return reply(agent, json_pack("{ss}", "type", "connected"), error);
+}
+
+static int on_run(struct agent *agent, struct gtopo_error *error)
+{
+    struct gtopo_error cause;
+
+    if (!agent->is_connected)
+        return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "run came without go");
     if (agent->initiator)
-        return run(agent, error);
-    status = reply(agent, json_pack("{ss}", "type", "connected"), error);
-    if (!status && gtopo_engine_serve(agent->engine, &cause))
-        return reply_failure(agent, &cause, error);
-    return status;
+        return drive(agent, error);
+    return gtopo_engine_serve(agent->engine, &cause) ? reply_failure(agent, &cause, error) : 0;
 }
 
 /* The end of a probe: is the data what was sent? A probe that failed before is closed and was told of. */
@@ -166,8 +179,7 @@ static int on_stop(struct agent *agent, struct gtopo_error *error)
         gtopo_engine_report(agent->engine, &report);
     if (agent->engine && gtopo_engine_verify(agent->engine, &cause))
         status = reply_failure(agent, &cause, error);
-    gtopo_engine_close(agent->engine);
-    agent->engine = NULL;
+    close_engine(agent);
     return status ? status : reply(agent, gtopo_report_json(&report), error);
 }
 
@@ -183,6 +195,8 @@ static int handle(struct agent *agent, const json_t *message, int *ended, struct
         return on_prepare(agent, message, error);
     if (!strcmp(type, "go"))
         return on_go(agent, message, error);
+    if (!strcmp(type, "run"))
+        return on_run(agent, error);
     if (!strcmp(type, "stop"))
         return on_stop(agent, error);
     if (!strcmp(type, "cancel"))
@@ -213,6 +227,6 @@ int gtopo_agent_serve(int input_fd, int output_fd, struct gtopo_error *error)
             json_decref(message);
         }
     }
-    gtopo_engine_close(agent.engine);
+    close_engine(&agent);
     return status;
 }

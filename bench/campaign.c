@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A campaign: the probes of a plan, one after the other, each on two agents. */
-#include <gputopo/campaign.h>
+#include "bench/campaign_part.h"
+#include "bench/affinity.h"
 #include "bench/clock.h"
-#include "bench/crew.h"
 #include "bench/options.h"
 #include "bench/pair.h"
-#include "bench/plan.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct campaign {
-    struct gtopo_map *map;
-    const struct gtopo_campaign_options *options;
-    struct gtopo_plan plan;
-    struct gtopo_crew crew;
-    char fallback[600];
-    size_t done, measured;
-    struct gtopo_probe_result *result; /* of the probe at hand */
-    struct gtopo_error missing;        /* why a probe could not even be tried, or code 0 */
-};
 
 void gtopo_campaign_options_init(struct gtopo_campaign_options *options)
 {
@@ -59,7 +47,8 @@ static int check_options(const struct gtopo_map *map, const struct gtopo_campaig
 
 /* ---- telling ---- */
 
-static void tell(const struct campaign *c, enum gtopo_event_kind kind, const char *text, uint32_t measurement)
+void gtopo_campaign_tell(const struct gtopo_campaign *c, enum gtopo_event_kind kind, const char *text,
+                         uint32_t measurement)
 {
     struct gtopo_event event = {
         .kind = kind,
@@ -74,12 +63,16 @@ static void tell(const struct campaign *c, enum gtopo_event_kind kind, const cha
         c->options->on_event(c->options->context, &event);
 }
 
-static void name_probe(const struct campaign *c, const struct gtopo_plan_probe *probe, char *text, size_t size)
+void gtopo_campaign_name(const struct gtopo_campaign *c, const struct gtopo_plan_probe *probe,
+                         char name[GTOPO_PROBE_NAME_MAX])
 {
-    char from[GTOPO_ADDRESS_MAX], to[GTOPO_ADDRESS_MAX];
+    char from[GTOPO_ADDRESS_MAX], to[GTOPO_ADDRESS_MAX], at_once[32] = "";
 
-    snprintf(text, size, "%s %s %s -> %s", probe->name, probe->metric == GTOPO_LATENCY_ns ? "latency" : "bandwidth",
-             gtopo_end_format(c->map, probe->from.end, from), gtopo_end_format(c->map, probe->to.end, to));
+    if (probe->at_once > 1)
+        snprintf(at_once, sizeof at_once, ", one of %u at once", probe->at_once);
+    snprintf(name, GTOPO_PROBE_NAME_MAX, "%s %s %s -> %s%s", probe->name,
+             probe->metric == GTOPO_LATENCY_ns ? "latency" : "bandwidth",
+             gtopo_end_format(c->map, probe->from.end, from), gtopo_end_format(c->map, probe->to.end, to), at_once);
 }
 
 /* Two ports of one host, of which nobody says that they can reach each other: rails on subnets of their own cannot. */
@@ -91,7 +84,7 @@ static int may_be_apart(const struct gtopo_map *map, const struct gtopo_plan_pro
            !gtopo_map_object(map, probe->from.end.via, &via, NULL) && via.kind == GTOPO_PORT;
 }
 
-static int report_failure(struct campaign *c, const struct gtopo_plan_probe *probe, const char *name,
+static int report_failure(struct gtopo_campaign *c, const struct gtopo_plan_probe *probe, const char *name,
                           const struct gtopo_error *cause, struct gtopo_error *error)
 {
     char text[2048];
@@ -105,14 +98,14 @@ static int report_failure(struct campaign *c, const struct gtopo_plan_probe *pro
     };
 
     snprintf(text, sizeof text, "%s: %s", name, cause->message);
-    tell(c, apart ? GTOPO_EVENT_WARNING : GTOPO_EVENT_FAILED, text, GTOPO_NONE);
+    gtopo_campaign_tell(c, apart ? GTOPO_EVENT_WARNING : GTOPO_EVENT_FAILED, text, GTOPO_NONE);
     return gtopo_map_add_finding(c->map, &finding, error);
 }
 
 /* ---- one probe ---- */
 
-static void make_options(const struct campaign *c, const struct gtopo_plan_probe *probe,
-                         struct gtopo_probe_options *options)
+void gtopo_campaign_probe_options(const struct gtopo_campaign *c, const struct gtopo_plan_probe *probe,
+                                  struct gtopo_probe_options *options)
 {
     gtopo_probe_options_init(options);
     options->transport = probe->transport;
@@ -120,27 +113,28 @@ static void make_options(const struct campaign *c, const struct gtopo_plan_probe
     options->metric = probe->metric;
     options->message_B =
         probe->metric == GTOPO_LATENCY_ns ? c->options->latency_message_B : c->options->bandwidth_message_B;
-    options->precision = c->options->precision;
+    options->precision = probe->at_once > 1 ? 0 : c->options->precision; /* at once means until the end */
     options->seconds = c->options->seconds_per_probe;
     options->deadline_s = c->options->deadline_s;
 }
 
-static int run_probe(struct campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
+static int run_probe(struct gtopo_campaign *c, const struct gtopo_plan_probe *probe, struct gtopo_error *cause)
 {
     const struct gtopo_plan_end ends[2] = {probe->from, probe->to};
     const char *const hosts[2] = {gtopo_map_host_name(c->map, ends[0].host), gtopo_map_host_name(c->map, ends[1].host)};
     struct gtopo_probe_options options;
     int status;
 
-    make_options(c, probe, &options);
-    status = gtopo_pair_exchange(&c->crew, ends, hosts, &options, c->result, cause);
-    return status ? status : gtopo_pair_measure(c->map, ends, probe->name, probe->fallback, &options, c->result, cause);
+    gtopo_campaign_probe_options(c, probe, &options);
+    status = gtopo_pair_exchange(&c->crew, ends, hosts, &options, NULL, c->result, cause);
+    return status ? status
+                  : gtopo_pair_measure(c->map, ends, probe->name, probe->fallback, &options, c->result, 1, cause);
 }
 
 /* ---- all of them ---- */
 
 /* RDMA is not to be had after all (no module, no driver's library): measure the host through libfabric instead. */
-static int fall_back(struct campaign *c, const struct gtopo_error *cause, struct gtopo_error *error)
+static int fall_back(struct gtopo_campaign *c, const struct gtopo_error *cause, struct gtopo_error *error)
 {
     struct gtopo_plan memory = {0};
     struct gtopo_finding finding = {.rule = "rdma-missing",
@@ -156,14 +150,14 @@ static int fall_back(struct campaign *c, const struct gtopo_error *cause, struct
         status = gtopo_plan_memory(c->map, c->options, c->fallback, &memory, error);
     if (status)
         return status;
-    tell(c, GTOPO_EVENT_WARNING, c->fallback, GTOPO_NONE);
+    gtopo_campaign_tell(c, GTOPO_EVENT_WARNING, c->fallback, GTOPO_NONE);
     gtopo_plan_clear(&c->plan);
     c->plan = memory;
     c->done = 0;
     return 0;
 }
 
-static int is_over(const struct campaign *c, struct gtopo_error *error)
+static int is_over(const struct gtopo_campaign *c, struct gtopo_error *error)
 {
     if (gtopo_cancel_tripped(c->options->cancel))
         return gtopo_fail(error, GTOPO_ECANCELLED, NULL, "cancelled after %zu of %zu probes", c->done, c->plan.count);
@@ -173,48 +167,63 @@ static int is_over(const struct campaign *c, struct gtopo_error *error)
     return 0;
 }
 
-static int run_plan(struct campaign *c, struct gtopo_error *error)
+/* RDMA is missing, which was not asked for and is seen before anything else. */
+static int may_fall_back(const struct gtopo_campaign *c, const struct gtopo_plan_probe *probe)
+{
+    return !c->options->transport && !c->options->loopback && !*c->fallback && !c->done && !probe->fallback;
+}
+
+int gtopo_campaign_report(struct gtopo_campaign *c, const struct gtopo_plan_probe *probe, const char *name, int status,
+                          const struct gtopo_error *cause, struct gtopo_error *error)
+{
+    if (!status) {
+        c->measured++;
+        gtopo_campaign_tell(c, GTOPO_EVENT_MEASURED, name, gtopo_map_measurement_count(c->map) - 1);
+        return 0;
+    }
+    if (status == GTOPO_ENOMEM) { /* ours: any other failure costs only its probe */
+        if (error)
+            *error = *cause;
+        return status;
+    }
+    if (status == GTOPO_EMISSING && !strcmp(c->missing.message, cause->message))
+        return 0; /* told already, of an earlier probe */
+    if (status == GTOPO_EMISSING)
+        c->missing = *cause;
+    return report_failure(c, probe, name, cause, error);
+}
+
+static int run_alone(struct gtopo_campaign *c, struct gtopo_error *error)
+{
+    const struct gtopo_plan_probe *probe = &c->plan.probes[c->done];
+    struct gtopo_error cause = {0};
+    char name[GTOPO_PROBE_NAME_MAX];
+    int status;
+
+    gtopo_campaign_name(c, probe, name);
+    gtopo_campaign_tell(c, GTOPO_EVENT_STARTED, name, GTOPO_NONE);
+    status = run_probe(c, probe, &cause);
+    if (status == GTOPO_EMISSING && may_fall_back(c, probe))
+        return fall_back(c, &cause, error);
+    if (status == GTOPO_ECANCELLED)
+        return 0; /* is_over() says why */
+    c->done++;
+    return gtopo_campaign_report(c, probe, name, status, &cause, error);
+}
+
+static int run_plan(struct gtopo_campaign *c, struct gtopo_error *error)
 {
     int status = 0;
 
-    while (c->done < c->plan.count && !(status = is_over(c, error))) {
-        const struct gtopo_plan_probe *probe = &c->plan.probes[c->done];
-        struct gtopo_error cause = {0};
-        char name[GTOPO_ADDRESS_MAX * 2 + 64];
-
-        name_probe(c, probe, name, sizeof name);
-        tell(c, GTOPO_EVENT_STARTED, name, GTOPO_NONE);
-        status = run_probe(c, probe, &cause);
-        if (status == GTOPO_EMISSING && !c->options->transport && !*c->fallback && !c->done && !probe->fallback) {
-            status = fall_back(c, &cause, error);
-            if (status)
-                break;
-            continue;
-        }
-        if (status == GTOPO_ECANCELLED)
-            continue; /* is_over() says why */
-        c->done++;
-        if (status == GTOPO_EMISSING && !strcmp(c->missing.message, cause.message)) {
-            status = 0; /* told already, of an earlier probe */
-            continue;
-        }
-        if (status == GTOPO_EMISSING)
-            c->missing = cause;
-        if (!status) {
-            c->measured++;
-            tell(c, GTOPO_EVENT_MEASURED, name, gtopo_map_measurement_count(c->map) - 1);
-        } else if (status == GTOPO_ENOMEM) { /* ours: any other failure costs only its probe */
-            if (error)
-                *error = cause;
-            break;
-        } else if ((status = report_failure(c, probe, name, &cause, error)))
-            break;
-    }
+    while (!status && c->done < c->plan.count && !(status = is_over(c, error)))
+        status = c->plan.probes[c->done].at_once > 1 ? gtopo_campaign_at_once(c, error) : run_alone(c, error);
+    if (!status && gtopo_cancel_tripped(c->options->cancel))
+        status = is_over(c, error); /* what was last is cut short */
     return status;
 }
 
 /* Hosts that were to be measured together, and between which there is nothing to measure, are not silently apart. */
-static int report_apart(struct campaign *c, struct gtopo_error *error)
+static int report_apart(struct gtopo_campaign *c, struct gtopo_error *error)
 {
     struct gtopo_finding finding = {
         .rule = "hosts-apart",
@@ -227,13 +236,13 @@ static int report_apart(struct campaign *c, struct gtopo_error *error)
     for (size_t i = 0; i < c->plan.count; i++)
         if (c->plan.probes[i].from.host != c->plan.probes[i].to.host)
             return 0;
-    if (gtopo_map_host_count(c->map) < 2 || c->options->only != GTOPO_NONE)
+    if (gtopo_map_host_count(c->map) < 2 || c->options->only != GTOPO_NONE || c->options->loopback)
         return 0;
     return gtopo_map_add_finding(c->map, &finding, error);
 }
 
 /* Without any agent nothing can be measured at all, which is not the failure of a probe. */
-static int try_agent(struct campaign *c, struct gtopo_error *error)
+static int try_agent(struct gtopo_campaign *c, struct gtopo_error *error)
 {
     struct gtopo_agent_process *agent;
     uint32_t host = c->plan.probes[0].from.host;
@@ -243,7 +252,8 @@ static int try_agent(struct campaign *c, struct gtopo_error *error)
 
 int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_error *error)
 {
-    struct campaign c = {.map = map, .options = options, .result = calloc(1, sizeof *c.result)};
+    struct gtopo_campaign c = {.map = map, .options = options, .result = calloc(1, sizeof *c.result)};
+    uint32_t before = gtopo_map_measurement_count(map);
     int status = check_options(map, options, error), sealed;
 
     if (!status && !c.result)
@@ -255,7 +265,7 @@ int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_option
     if (!status)
         status = gtopo_plan_make(map, options, &c.plan, error);
     if (!status) {
-        tell(&c, GTOPO_EVENT_PLANNED, NULL, GTOPO_NONE);
+        gtopo_campaign_tell(&c, GTOPO_EVENT_PLANNED, NULL, GTOPO_NONE);
         status = options->launch ? report_apart(&c, error) : try_agent(&c, error);
     }
     if (!status)
@@ -266,5 +276,7 @@ int gtopo_campaign_run(struct gtopo_map *map, const struct gtopo_campaign_option
     gtopo_plan_clear(&c.plan);
     free(c.result);
     sealed = gtopo_map_seal(map, status ? NULL : error);
+    if (!sealed && options->loopback)
+        sealed = gtopo_affinity_judge(map, before, status ? NULL : error);
     return status ? status : sealed;
 }

@@ -222,6 +222,31 @@ static int stop(struct state *s, int status, int32_t *verified)
     return status; /* a stream that failed only now cost the check of the data, not the measurement */
 }
 
+/* Tell one end where the other is. */
+static int connect_end(struct state *s, int which, json_t *address)
+{
+    json_t *message = NULL;
+    int status = send(s, s->ends[which], go(address));
+
+    if (!status)
+        status = expect(s, s->ends[which], "connected", &message);
+    json_decref(message);
+    return status;
+}
+
+/* The end that answers first, so that it serves when the other begins. */
+static int run(struct state *s, json_t **result)
+{
+    int status = 0;
+
+    if (s->exchange->before_run)
+        s->exchange->before_run->call(s->exchange->before_run->context);
+    for (int i = 1; !status && i >= 0; i--)
+        if (s->ends[i])
+            status = send(s, s->ends[i], json_pack("{ss}", "type", "run"));
+    return status ? status : await_result(s, result);
+}
+
 int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo_probe_options *options,
                        struct gtopo_probe_result *result, int *usable, struct gtopo_error *error)
 {
@@ -238,15 +263,11 @@ int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo
     result->size = sizeof *result;
     status = prepare(&s, addresses);
     if (!status && s.ends[1])
-        status = send(&s, s.ends[1], go(addresses[0]));
-    if (!status && s.ends[1])
-        status = expect(&s, s.ends[1], "connected", &message);
-    json_decref(message);
-    message = NULL;
+        status = connect_end(&s, 1, addresses[0]);
     if (!status)
-        status = send(&s, s.ends[0], go(addresses[1]));
+        status = connect_end(&s, 0, addresses[1]);
     if (!status)
-        status = await_result(&s, &message);
+        status = run(&s, &message);
     if (!status) {
         status = gtopo_result_read(message, result, s.error);
         s.broken |= status != 0;

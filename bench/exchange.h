@@ -6,13 +6,20 @@
 #include <gputopo/probe.h>
 #include "bench/protocol.h"
 
+/* What to do once both ends are connected and before either runs; it may take its time. */
+struct gtopo_before_run {
+    void (*call)(void *context);
+    void *context;
+};
+
 struct gtopo_exchange {
     const struct gtopo_stream *initiator;
     const struct gtopo_stream *responder; /* NULL for a transport that is alone */
     const struct gtopo_cancel *cancel;
     uint64_t end_ns; /* the run is ended then, as by cancel, keeping what it has; UINT64_MAX for never */
     int one_machine; /* both ends are on one */
-    int shared;      /* both ends are on one NUMA node of one host: they share its processors */
+    const struct gtopo_before_run *before_run; /* or NULL */
+    int shared; /* both ends are on one NUMA node of one host: they share its processors */
 };
 
 /*

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
-#include "bench/exchange.h"
 #include "bench/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +19,15 @@ static void set_end(struct gtopo_probe_end *end, const struct gtopo_plan_end *pl
 }
 
 int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end ends[2], const char *const hosts[2],
-                        const struct gtopo_probe_options *options, struct gtopo_probe_result *result,
-                        struct gtopo_error *error)
+                        const struct gtopo_probe_options *options, const struct gtopo_before_run *before_run,
+                        struct gtopo_probe_result *result, struct gtopo_error *error)
 {
     struct gtopo_probe_options o = *options;
     struct gtopo_agent_process *agents[2] = {NULL, NULL};
     const struct gtopo_transport_facts *facts;
     struct gtopo_exchange exchange = {
         .cancel = crew->options->cancel,
+        .before_run = before_run,
         .end_ns = crew->end_ns,
         .one_machine = ends[0].host == ends[1].host,
         .shared = ends[0].host == ends[1].host && ends[0].numa == ends[1].numa,
@@ -53,7 +53,7 @@ int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end end
 
 int gtopo_pair_measure(struct gtopo_map *map, const struct gtopo_plan_end ends[2], const char *transport,
                        const char *fallback, const struct gtopo_probe_options *options,
-                       const struct gtopo_probe_result *result, struct gtopo_error *error)
+                       const struct gtopo_probe_result *result, uint32_t concurrent, struct gtopo_error *error)
 {
     const char *const fallbacks[] = {fallback, result->from.fallback, result->to.fallback};
     char method[640], tool[64];
@@ -75,13 +75,18 @@ int gtopo_pair_measure(struct gtopo_map *map, const struct gtopo_plan_end ends[2
         .median = result->median,
         .low = result->low,
         .high = result->high,
+        .two_way = options->two_way,
+        .forward = result->forward,
+        .reverse = result->reverse,
+        .p99 = options->metric == GTOPO_LATENCY_ns ? result->p99 : 0,
+        .p999 = options->metric == GTOPO_LATENCY_ns ? result->p999 : 0,
+        .from_way = result->from.way,
+        .to_way = result->to.way,
+        .concurrent = concurrent,
         .verified = result->verified,
         .time_unix_s = time(NULL),
     };
 
-    if (options->two_way)
-        return gtopo_fail(error, GTOPO_EUSAGE, "measure each direction alone for the map",
-                          "a map holds one direction a measurement, not the sum of two");
     for (size_t i = 0; !m.fallback && i < sizeof fallbacks / sizeof *fallbacks; i++)
         if (fallbacks[i] && *fallbacks[i])
             m.fallback = fallbacks[i];
@@ -170,13 +175,13 @@ int gtopo_pair_probe(struct gtopo_pair *pair, const struct gtopo_probe_options *
     split_transport(options->transport, transport, ends);
     o.transport = transport;
     status = check_ends(ends, &o, error);
-    return status ? status : gtopo_pair_exchange(&pair->crew, ends, hosts, &o, result, error);
+    return status ? status : gtopo_pair_exchange(&pair->crew, ends, hosts, &o, NULL, result, error);
 }
 
 int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_options *options,
                       const struct gtopo_probe_result *result, struct gtopo_map *map, struct gtopo_error *error)
 {
-    return gtopo_pair_measure(map, pair->ends, options->transport, NULL, options, result, error);
+    return gtopo_pair_measure(map, pair->ends, options->transport, NULL, options, result, 1, error);
 }
 
 void gtopo_pair_fill(const struct gtopo_pair *pair, struct gtopo_probe_options *options)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/plan.h"
 #include "bench/memory.h"
+#include "bench/plan_part.h"
+#include "bench/transport.h"
 #include "lib/text.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +17,23 @@ static int is_selected(const struct gtopo_map *map, const struct gtopo_campaign_
     return !gtopo_map_object(map, id, &object, NULL) && object.parent == options->only;
 }
 
-static int add(struct gtopo_plan *plan, struct gtopo_plan_probe probe, struct gtopo_error *error)
+int gtopo_plan_add(struct gtopo_plan *plan, const struct gtopo_plan_probe *probe, struct gtopo_error *error)
 {
-    for (unsigned metric = 0; metric < GTOPO_METRICS; metric++) {
-        probe.metric = metric;
-        if (gtopo_grow((void **)&plan->probes, &plan->capacity, plan->count + 1, sizeof *plan->probes))
-            return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-        plan->probes[plan->count++] = probe;
-    }
+    if (gtopo_grow((void **)&plan->probes, &plan->capacity, plan->count + 1, sizeof *plan->probes))
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    plan->probes[plan->count++] = *probe;
     return 0;
+}
+
+int gtopo_plan_add_metrics(struct gtopo_plan *plan, struct gtopo_plan_probe probe, struct gtopo_error *error)
+{
+    int status = 0;
+
+    for (unsigned metric = 0; !status && metric < GTOPO_METRICS; metric++) {
+        probe.metric = metric;
+        status = gtopo_plan_add(plan, &probe, error);
+    }
+    return status;
 }
 
 /* ---- RDMA ports ---- */
@@ -81,15 +91,8 @@ static int is_active(const struct gtopo_map *map, uint32_t port)
     return state && !strcmp(state, "active");
 }
 
-/* RDMA ports that can be used, and how many there are that were asked for but have no link. */
-struct ports {
-    struct gtopo_plan_end *ends;
-    size_t count, capacity, down;
-};
-
-/* Append those of a host. */
-static int list_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
-                      struct ports *ports, struct gtopo_error *error)
+int gtopo_plan_list_ports(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
+                          struct gtopo_plan_ports *ports, struct gtopo_error *error)
 {
     uint32_t first, count;
 
@@ -124,12 +127,13 @@ static int same_link_layer(const struct gtopo_map *map, uint32_t a, uint32_t b)
     return x && y && !strcmp(x, y);
 }
 
-static int add_ports(const struct gtopo_map *map, struct gtopo_plan *plan, const struct gtopo_plan_end *from,
-                     const struct gtopo_plan_end *to, struct gtopo_error *error)
+static int add_ports(const struct gtopo_map *map, const struct gtopo_transport_facts *rdma, struct gtopo_plan *plan,
+                     const struct gtopo_plan_end *from, const struct gtopo_plan_end *to, struct gtopo_error *error)
 {
     if (!same_link_layer(map, from->end.via, to->end.via))
         return 0;
-    return add(plan, (struct gtopo_plan_probe){*from, *to, "verbs", "verbs", NULL, GTOPO_WRITE, 0}, error);
+    return gtopo_plan_add_metrics(
+        plan, (struct gtopo_plan_probe){*from, *to, rdma->name, rdma->name, NULL, rdma->usual, 0, 0}, error);
 }
 
 /* Ports of two hosts meet when they are on the same place: the same NIC and port numbers. */
@@ -145,19 +149,19 @@ static int same_place(const struct gtopo_map *map, uint32_t a, uint32_t b)
 }
 
 /* Within hosts every pair, between hosts those of the same place; what is within hosts comes first. */
-static int plan_ports(const struct gtopo_map *map, const struct ports *ports, struct gtopo_plan *plan,
-                      struct gtopo_error *error)
+static int plan_ports(const struct gtopo_map *map, const struct gtopo_transport_facts *rdma,
+                      const struct gtopo_plan_ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
 {
     const struct gtopo_plan_end *ends = ports->ends;
     int status = 0;
 
     for (size_t i = 0; !status && i < ports->count; i++)
         for (size_t j = i; !status && j < ports->count && ends[i].host == ends[j].host; j++)
-            status = add_ports(map, plan, &ends[i], &ends[j], error);
+            status = add_ports(map, rdma, plan, &ends[i], &ends[j], error);
     for (size_t i = 0; !status && i < ports->count; i++)
         for (size_t j = i + 1; !status && j < ports->count; j++)
             if (ends[i].host != ends[j].host && same_place(map, ends[i].end.via, ends[j].end.via))
-                status = add_ports(map, plan, &ends[i], &ends[j], error);
+                status = add_ports(map, rdma, plan, &ends[i], &ends[j], error);
     return status;
 }
 
@@ -186,43 +190,54 @@ static int end_of_numa(const struct gtopo_map *map, uint32_t numa, const char *p
     return 1;
 }
 
-static int wants_provider(const struct gtopo_campaign_options *options, const char *name)
+/* Is a transport of this name, or with this provider, among what was asked for? */
+static int is_wanted(const struct gtopo_campaign_options *options, const char *name, const char *full_name)
 {
-    return !options->transport || !strcmp(options->transport, "ofi") || !strcmp(options->transport, name);
+    return !options->transport || !strcmp(options->transport, name) ||
+           (full_name && !strcmp(options->transport, full_name));
 }
 
-static int add_numa_pair(const struct gtopo_map *map, uint32_t a, uint32_t b, const char *name, const char *fallback,
-                         struct gtopo_plan *plan, struct gtopo_error *error)
+static int add_numa_pair(const struct gtopo_map *map, uint32_t a, uint32_t b, const struct gtopo_transport_facts *facts,
+                         const struct gtopo_transport_provider *provider, const char *fallback, struct gtopo_plan *plan,
+                         struct gtopo_error *error)
 {
-    const char *provider = strchr(name, ':') + 1;
     struct gtopo_plan_end from, to;
 
-    if (!end_of_numa(map, a, provider, &from) || !end_of_numa(map, b, provider, &to))
+    if (!end_of_numa(map, a, provider->name, &from) || !end_of_numa(map, b, provider->name, &to))
         return 0;
-    return add(plan, (struct gtopo_plan_probe){from, to, "ofi", name, fallback, GTOPO_SEND, 0}, error);
+    return gtopo_plan_add_metrics(
+        plan, (struct gtopo_plan_probe){from, to, facts->name, provider->full_name, fallback, facts->usual, 0, 0},
+        error);
 }
 
-/* Shared memory between every two NUMA nodes; the kernel's TCP once, within the first. */
-static int plan_host_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
-                            const char *fallback, struct gtopo_plan *plan, struct gtopo_error *error)
+/* Between every two NUMA nodes; once, within the first, where the nodes make no difference. */
+static int plan_provider(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
+                         const struct gtopo_transport_facts *facts, const struct gtopo_transport_provider *provider,
+                         const char *fallback, struct gtopo_plan *plan, struct gtopo_error *error)
 {
     uint32_t first, count;
-    int status = 0, has_tcp = !wants_provider(options, "ofi:tcp");
+    size_t before = plan->count;
+    int status = 0;
 
     gtopo_map_host_objects(map, host, &first, &count, NULL);
     for (uint32_t a = first; !status && a < first + count; a++)
-        for (uint32_t b = a; !status && b < first + count; b++) {
-            size_t before;
+        for (uint32_t b = a; !status && b < first + count; b++)
+            if ((provider->between_nodes || plan->count == before) && is_selected(map, options, a) &&
+                is_selected(map, options, b))
+                status = add_numa_pair(map, a, b, facts, provider, fallback, plan, error);
+    return status;
+}
 
-            if (!is_selected(map, options, a) || !is_selected(map, options, b))
-                continue;
-            if (wants_provider(options, "ofi:shm"))
-                status = add_numa_pair(map, a, b, "ofi:shm", fallback, plan, error);
-            before = plan->count;
-            if (!status && !has_tcp)
-                status = add_numa_pair(map, a, b, "ofi:tcp", fallback, plan, error);
-            has_tcp |= plan->count > before;
-        }
+static int plan_host_memory(const struct gtopo_map *map, const struct gtopo_campaign_options *options, uint32_t host,
+                            const char *fallback, struct gtopo_plan *plan, struct gtopo_error *error)
+{
+    const struct gtopo_transport_facts *facts;
+    int status = 0;
+
+    for (size_t i = 0; (facts = gtopo_transport_facts_at(i)); i++)
+        for (const struct gtopo_transport_provider *p = facts->providers; !status && p && p->name; p++)
+            if (is_wanted(options, facts->name, p->full_name))
+                status = plan_provider(map, options, host, facts, p, fallback, plan, error);
     return status;
 }
 
@@ -293,27 +308,57 @@ int gtopo_plan_end(const struct gtopo_map *map, struct gtopo_end end, struct gto
 
 /* ---- all ---- */
 
-static int check_transport(const struct gtopo_campaign_options *options, struct gtopo_error *error)
+/* Append a name to a list for people. */
+static void list_name(const char *name, char *list, size_t size)
 {
-    static const char *const known[] = {"verbs", "ofi", "ofi:shm", "ofi:tcp"};
+    size_t length = strlen(list);
 
-    for (size_t i = 0; options->transport && i < sizeof known / sizeof *known; i++)
-        if (!strcmp(options->transport, known[i]))
-            return 0;
-    return options->transport ? gtopo_fail(error, GTOPO_EUSAGE, "verbs, ofi, ofi:shm and ofi:tcp are known",
-                                           "there is no transport \"%s\"", options->transport)
-                              : 0;
+    snprintf(list + length, size - length, "%s%s", length ? ", " : "known here: ", name);
 }
 
-static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_campaign_options *options, size_t down,
-                              struct gtopo_error *error)
+/* Is what was asked for something that a campaign measures: through ports, or memory through a provider? */
+static int check_transport(const struct gtopo_campaign_options *options, struct gtopo_error *error)
 {
-    char address[GTOPO_ADDRESS_MAX];
+    const struct gtopo_transport_facts *facts;
+    char known[128] = "";
+    int found = !options->transport;
 
+    for (size_t i = 0; (facts = gtopo_transport_facts_at(i)); i++) {
+        if (!facts->is_rdma && !facts->providers)
+            continue;
+        list_name(facts->name, known, sizeof known);
+        found |= is_wanted(options, facts->name, NULL);
+        for (const struct gtopo_transport_provider *p = facts->providers; p && p->name; p++) {
+            list_name(p->full_name, known, sizeof known);
+            found |= is_wanted(options, p->full_name, NULL);
+        }
+    }
+    return found ? 0
+                 : gtopo_fail(error, GTOPO_EUSAGE, known, "there is no transport \"%.40s\" to measure a host with",
+                              options->transport);
+}
+
+/* The transport for ports, or NULL when none was asked for. */
+static const struct gtopo_transport_facts *rdma_transport(const struct gtopo_campaign_options *options)
+{
+    const struct gtopo_transport_facts *facts;
+    size_t i = 0;
+
+    while ((facts = gtopo_transport_facts_at(i)) && !(facts->is_rdma && is_wanted(options, facts->name, NULL)))
+        i++;
+    return facts;
+}
+
+int gtopo_plan_nothing(const struct gtopo_map *map, const struct gtopo_campaign_options *options, size_t down,
+                       struct gtopo_error *error)
+{
+    const char *instead =
+        options->loopback ? "measure the host without loopback" : "measure the host itself with --transport ofi";
+    char address[GTOPO_ADDRESS_MAX], hint[128];
+
+    snprintf(hint, sizeof hint, "%s, or %s", down ? "bring one up" : "load the RDMA driver", instead);
     if (options->only == GTOPO_NONE)
-        return gtopo_fail(error, down ? GTOPO_ELINKDOWN : GTOPO_EMISSING,
-                          down ? "bring one up, or measure the host itself with --transport ofi"
-                               : "load the RDMA driver, or measure the host itself with --transport ofi",
+        return gtopo_fail(error, down ? GTOPO_ELINKDOWN : GTOPO_EMISSING, hint,
                           down ? "no RDMA port has a link" : "there is no RDMA port to measure");
     gtopo_address_format(map, options->only, address);
     if (down)
@@ -325,7 +370,7 @@ static int nothing_to_measure(const struct gtopo_map *map, const struct gtopo_ca
 
 /* The hosts without a usable RDMA port, through libfabric. */
 static int plan_rest(const struct gtopo_map *map, const struct gtopo_campaign_options *options,
-                     const struct ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
+                     const struct gtopo_plan_ports *ports, struct gtopo_plan *plan, struct gtopo_error *error)
 {
     const char *fallback = options->transport || options->only != GTOPO_NONE ? NULL
                            : ports->down ? "RDMA was wanted; no RDMA port of this host has a link"
@@ -346,18 +391,20 @@ static int plan_rest(const struct gtopo_map *map, const struct gtopo_campaign_op
 int gtopo_plan_make(const struct gtopo_map *map, const struct gtopo_campaign_options *options, struct gtopo_plan *plan,
                     struct gtopo_error *error)
 {
-    int only_verbs = options->transport && !strcmp(options->transport, "verbs");
-    struct ports ports = {0};
+    const struct gtopo_transport_facts *rdma = rdma_transport(options);
+    struct gtopo_plan_ports ports = {0};
     int status = check_transport(options, error);
 
-    for (uint32_t host = 0; !status && host < gtopo_map_host_count(map) && (!options->transport || only_verbs); host++)
-        status = list_ports(map, options, host, &ports, error);
-    if (!status)
-        status = plan_ports(map, &ports, plan, error);
-    if (!status && !only_verbs)
+    if (!status && options->loopback)
+        return gtopo_plan_loopback(map, options, rdma, plan, error);
+    for (uint32_t host = 0; !status && rdma && host < gtopo_map_host_count(map); host++)
+        status = gtopo_plan_list_ports(map, options, host, &ports, error);
+    if (!status && rdma)
+        status = plan_ports(map, rdma, &ports, plan, error);
+    if (!status && !(rdma && options->transport))
         status = plan_rest(map, options, &ports, plan, error);
     if (!status && !plan->count)
-        status = nothing_to_measure(map, options, ports.down, error);
+        status = gtopo_plan_nothing(map, options, ports.down, error);
     if (status)
         gtopo_plan_clear(plan);
     free(ports.ends);

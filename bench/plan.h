@@ -30,6 +30,7 @@ struct gtopo_plan_probe {
     const char *name;      /* as people see it: "verbs", "ofi:tcp" */
     const char *fallback;  /* what was wanted and why it is not this, or NULL */
     uint32_t operation, metric;
+    uint32_t at_once; /* above 1: it and those after it, so many in all, run at once; none of them by itself */
 };
 
 struct gtopo_plan {
@@ -39,7 +40,8 @@ struct gtopo_plan {
 
 /*
  * On each host: every active RDMA port in loopback and each pair of them; where there is none, the memory of the host
- * through libfabric. Then, for each two hosts, the ports of the same place. O(ports² + hosts² · ports). Errors:
+ * through libfabric. Then, for each two hosts, the ports of the same place. O(ports² + hosts² · ports). With
+ * options->loopback, on each host every memory through every port and back, then all ports at once. Errors:
  * GTOPO_EMISSING when there is nothing to measure, GTOPO_ELINKDOWN when all that was asked for has no link,
  * GTOPO_EUSAGE, GTOPO_ENOMEM.
  */

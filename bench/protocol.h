@@ -7,12 +7,13 @@
  *   hello                   hello                 protocol and library version; a mismatch ends it
  *   discover (a name)       map | failed          the host's map, under that name
  *   prepare                 prepared | failed     memory and endpoint are there; carries the endpoint's address
- *   go      (the peer's     connected | failed    the responder serves from here on
- *            address)       {running} result |    the initiator runs, says so twice a second, then answers
- *                           failed
- *   cancel                  -                     the initiator ends its run early and answers with what it has
- *   stop                    [failed] stopped      both check their data and close; with what each has to report
- *   bye                     -                     the agent ends, as it does when the stream closes
+ *   go      (the peer's     connected | failed
+ *            address)
+ *   run                     {running} result |    the initiator runs, says so twice a second, then answers; the
+ * responder failed                serves, and answers only when that fails cancel                  - the initiator ends
+ * its run early and answers with what it has stop                    [failed] stopped      both check their data and
+ * close; with what each has to report bye                     -                     the agent ends, as it does when the
+ * stream closes
  */
 #ifndef GTOPO_BENCH_PROTOCOL_H
 #define GTOPO_BENCH_PROTOCOL_H
@@ -22,7 +23,7 @@
 #include <stdint.h>
 #include <gputopo/error.h>
 
-#define GTOPO_PROTOCOL_VERSION 2
+#define GTOPO_PROTOCOL_VERSION 3
 #define GTOPO_FRAME_MAX_B ((size_t)16 << 20)
 
 /* A stream and who is at its other end, for messages. */

@@ -23,17 +23,28 @@
 #define GTOPO_TRANSPORT_ABI 2
 #define GTOPO_BLOB_MAX 8192
 
+/* What a transport goes through that has no devices of its own; constant. */
+struct gtopo_transport_provider {
+    const char *name;      /* "shm"; NULL closes a list */
+    const char *full_name; /* as people name the transport with it: "ofi:shm" */
+    int between_nodes;     /* its figure depends on which NUMA nodes the two ends are on */
+};
+
 /* What is known of a transport without its library; bench/transport/registry.c. */
 struct gtopo_transport_facts {
     const char *name;
-    uint32_t operations; /* bit 1 << enum gtopo_operation */
-    int alone;           /* one process has both memories: there is no other end */
-    int two_way;         /* both ends can drive at once */
-    int is_rdma;         /* its devices are RDMA devices with numbered ports */
-    int gpu_memory;      /* may use memory that processors cannot touch */
+    uint32_t usual;                                   /* the operation that a campaign measures */
+    const struct gtopo_transport_provider *providers; /* of memory that goes through no port; NULL for none */
+    uint32_t operations;                              /* bit 1 << enum gtopo_operation */
+    int alone;                                        /* one process has both memories: there is no other end */
+    int two_way;                                      /* both ends can drive at once */
+    int is_rdma;                                      /* its devices are RDMA devices with numbered ports */
+    int gpu_memory;                                   /* may use memory that processors cannot touch */
 };
 /* Errors: GTOPO_EUSAGE. The result is constant. */
 int gtopo_transport_facts(const char *name, const struct gtopo_transport_facts **facts, struct gtopo_error *error);
+/* All of them, the best first; NULL at the end. */
+const struct gtopo_transport_facts *gtopo_transport_facts_at(size_t index);
 
 /* What an endpoint is opened with. All that is pointed at is the caller's and stays until close(). */
 struct gtopo_endpoint_options {

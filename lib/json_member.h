@@ -18,6 +18,13 @@ struct gtopo_reader {
 
 /* All return 0 or a status with the reader's error filled. */
 
+/* Words for gtopo_get_word(), which takes a plain function. */
+#define GTOPO_WORDS(function, type)                                                                                    \
+    static const char *function##_(unsigned value)                                                                     \
+    {                                                                                                                  \
+        return function((enum type)value);                                                                             \
+    }
+
 /* GTOPO_EFORMAT at the reader's place. */
 GTOPO_PRINTF(2, 3) int gtopo_bad(struct gtopo_reader *r, const char *format, ...);
 /* A failure of a function that fills the map becomes one of the file, at its place. */
@@ -39,5 +46,9 @@ int gtopo_get_array(struct gtopo_reader *r, const json_t *object, const char *ke
 int gtopo_get_identifier(struct gtopo_reader *r, const char *key, const json_t *value, uint64_t *number);
 /* Refuse what is not among the keys, a list closed by NULL. */
 int gtopo_check_keys(struct gtopo_reader *r, json_t *object, const char *const *keys);
+
+/* Elements of the sections "measurements" and "findings"; lib/json_read_record.c. */
+int gtopo_read_measurement(struct gtopo_reader *r, json_t *object, size_t index);
+int gtopo_read_finding(struct gtopo_reader *r, json_t *object, size_t index);
 
 #endif

@@ -16,16 +16,9 @@
 
 #define FILE_LIMIT_B ((size_t)4 << 30)
 
-#define WORDS(function, type)                                                                                          \
-    static const char *function##_(unsigned value)                                                                     \
-    {                                                                                                                  \
-        return function((enum type)value);                                                                             \
-    }
-WORDS(gtopo_object_kind_name, gtopo_object_kind)
-WORDS(gtopo_link_kind_name, gtopo_link_kind)
-WORDS(gtopo_gid_type_name, gtopo_gid_type)
-WORDS(gtopo_provenance_name, gtopo_provenance)
-WORDS(gtopo_severity_name, gtopo_severity)
+GTOPO_WORDS(gtopo_object_kind_name, gtopo_object_kind)
+GTOPO_WORDS(gtopo_link_kind_name, gtopo_link_kind)
+GTOPO_WORDS(gtopo_gid_type_name, gtopo_gid_type)
 
 /* ---- attributes ---- */
 
@@ -351,122 +344,6 @@ static int read_cable(struct gtopo_reader *r, json_t *object, size_t index)
     return status ? gtopo_refused(r, status, &cause) : 0;
 }
 
-/* ---- measurements and findings ---- */
-
-static int get_end(struct gtopo_reader *r, const json_t *object, const char *key, struct gtopo_end *end)
-{
-    struct gtopo_address address;
-    struct gtopo_error cause;
-    const char *text;
-    int status = gtopo_get_text(r, object, key, &text);
-
-    if (status)
-        return status;
-    status = gtopo_address_parse(r->map, text, &address, &cause);
-    if (status)
-        return gtopo_refused(r, status, &cause);
-    end->memory = address.object;
-    end->via = address.via;
-    return 0;
-}
-
-static int get_interval(struct gtopo_reader *r, const json_t *object, struct gtopo_measurement *m)
-{
-    static const char *const keys[] = {"median", "low", "high", "confidence", NULL};
-    double *values[] = {&m->median, &m->low, &m->high};
-    json_t *interval = NULL;
-    int status;
-
-    for (m->metric = 0; m->metric < GTOPO_METRICS; m->metric++)
-        if ((interval = json_object_get(object, gtopo_metric_key(m->metric))))
-            break;
-    if (!interval)
-        return gtopo_bad(r, "there is neither \"bandwidth_Bps\" nor \"latency_ns\"");
-    if (m->metric == GTOPO_BANDWIDTH_Bps && json_object_get(object, gtopo_metric_key(GTOPO_LATENCY_ns)))
-        return gtopo_bad(r, "there are both \"bandwidth_Bps\" and \"latency_ns\"");
-    if ((status = gtopo_check_keys(r, interval, keys)))
-        return status;
-    if (json_number_value(json_object_get(interval, "confidence")) != 0.95)
-        return gtopo_bad(r, "\"confidence\" has to be 0.95");
-    for (int i = 0; i < 3; i++) {
-        const json_t *value = json_object_get(interval, keys[i]);
-
-        if (!json_is_number(value))
-            return gtopo_bad(r, "\"%s\" has to be a number", keys[i]);
-        *values[i] = json_number_value(value);
-    }
-    return 0;
-}
-
-static int get_verified(struct gtopo_reader *r, const json_t *object, int32_t *verified)
-{
-    const json_t *value = json_object_get(object, "verified");
-
-    *verified = json_is_true(value);
-    return json_is_boolean(value) ? 0 : gtopo_bad(r, "\"verified\" has to be true or false");
-}
-
-static int read_measurement(struct gtopo_reader *r, json_t *object, size_t index)
-{
-    static const char *const keys[] = {
-        "from",        "to",       "provenance", "bandwidth_Bps", "latency_ns", "operation",      "method",
-        "transport",   "fallback", "stopped_by", "tool",          "samples",    "warmup_samples", "message_B",
-        "queue_pairs", "depth",    "verified",   "time_unix_s",   NULL};
-    struct gtopo_measurement m = {0};
-    struct gtopo_error cause;
-    uint64_t time = 0;
-    int status = gtopo_check_keys(r, object, keys);
-
-    if (status || (status = get_end(r, object, "from", &m.from)) || (status = get_end(r, object, "to", &m.to)) ||
-        (status = gtopo_get_word(r, object, "provenance", GTOPO_PROVENANCES, gtopo_provenance_name_, &m.provenance)) ||
-        (status = get_interval(r, object, &m)) || (status = gtopo_get_text(r, object, "operation", &m.operation)) ||
-        (status = gtopo_get_text(r, object, "transport", &m.transport)) ||
-        (status = gtopo_get_text_or_null(r, object, "method", &m.method)) ||
-        (status = gtopo_get_text_or_null(r, object, "fallback", &m.fallback)) ||
-        (status = gtopo_get_text_or_null(r, object, "stopped_by", &m.stopped_by)) ||
-        (status = gtopo_get_text_or_null(r, object, "tool", &m.tool)) ||
-        (status = gtopo_get_number(r, object, "message_B", INT64_MAX, 0, &m.message_B)) ||
-        (status = gtopo_get_uint32(r, object, "queue_pairs", 0, &m.queue_pairs)) ||
-        (status = gtopo_get_uint32(r, object, "depth", 0, &m.depth)) ||
-        (status = gtopo_get_number(r, object, "samples", INT64_MAX, 0, &m.samples)) ||
-        (status = gtopo_get_number(r, object, "warmup_samples", INT64_MAX, 0, &m.warmup_samples)) ||
-        (status = get_verified(r, object, &m.verified)) ||
-        (status = gtopo_get_number(r, object, "time_unix_s", INT64_MAX, 1, &time)))
-        return status;
-    (void)index;
-    m.time_unix_s = (int64_t)time;
-    status = gtopo_map_add_measurement(r->map, &m, &cause);
-    return status ? gtopo_refused(r, status, &cause) : 0;
-}
-
-static int read_finding(struct gtopo_reader *r, json_t *object, size_t index)
-{
-    static const char *const keys[] = {"rule", "severity", "object", "text", "next_step", NULL};
-    struct gtopo_finding finding = {.object = GTOPO_NONE};
-    struct gtopo_address address;
-    struct gtopo_error cause;
-    const char *where;
-    int status = gtopo_check_keys(r, object, keys);
-
-    (void)index;
-    if (status || (status = gtopo_get_text(r, object, "rule", &finding.rule)) ||
-        (status = gtopo_get_word(r, object, "severity", GTOPO_SEVERITIES, gtopo_severity_name_, &finding.severity)) ||
-        (status = gtopo_get_text_or_null(r, object, "object", &where)) ||
-        (status = gtopo_get_text(r, object, "text", &finding.text)) ||
-        (status = gtopo_get_text_or_null(r, object, "next_step", &finding.next_step)))
-        return status;
-    if (where) {
-        status = gtopo_address_parse(r->map, where, &address, &cause);
-        if (!status && (address.via != GTOPO_NONE || address.port))
-            return gtopo_bad(r, "\"object\" names \"%.60s\", which is more than an object", where);
-        if (!status)
-            finding.object = address.object;
-    }
-    if (!status)
-        status = gtopo_map_add_finding(r->map, &finding, &cause);
-    return status ? gtopo_refused(r, status, &cause) : 0;
-}
-
 /* ---- the document ---- */
 
 static int check_head(struct gtopo_reader *r, json_t *root)
@@ -497,8 +374,8 @@ static int read_document(struct gtopo_reader *r, json_t *root)
     } sections[] = {{"hosts", read_host},
                     {"switches", read_switch},
                     {"cables", read_cable},
-                    {"measurements", read_measurement},
-                    {"findings", read_finding}};
+                    {"measurements", gtopo_read_measurement},
+                    {"findings", gtopo_read_finding}};
     const char *producer;
     int status;
 

@@ -252,6 +252,39 @@ static json_t *interval(const struct gtopo_measurement *m)
     return object;
 }
 
+static json_t *directions(const struct gtopo_measurement *m)
+{
+    json_t *object = json_object();
+
+    set(&object, "forward", quantity(m->metric, m->forward));
+    set(&object, "reverse", quantity(m->metric, m->reverse));
+    return object;
+}
+
+static void set_way(json_t **object, const char *key, const struct gtopo_map *map, uint32_t memory, const char *way)
+{
+    struct gtopo_object owner;
+
+    gtopo_map_object(map, memory, &owner, NULL);
+    if (way && (owner.kind != GTOPO_NUMA || strcmp(way, GTOPO_WAY_HOST)))
+        set(object, key, json_string(way));
+}
+
+/* What most measurements do not have: a key that is not there stands for that. */
+static void set_exceptions(json_t **object, const struct gtopo_map *map, const struct gtopo_measurement *m)
+{
+    if (m->two_way)
+        set(object, "two_way", directions(m));
+    if (m->p99 > 0)
+        set(object, "p99_ns", quantity(m->metric, m->p99));
+    if (m->p999 > 0)
+        set(object, "p999_ns", quantity(m->metric, m->p999));
+    set_way(object, "from_way", map, m->from.memory, m->from_way);
+    set_way(object, "to_way", map, m->to.memory, m->to_way);
+    if (m->concurrent > 1)
+        set(object, "concurrent", json_integer(m->concurrent));
+}
+
 static json_t *measurement_json(const struct gtopo_map *map, uint32_t index)
 {
     struct gtopo_measurement m;
@@ -276,6 +309,7 @@ static json_t *measurement_json(const struct gtopo_map *map, uint32_t index)
     set(&object, "warmup_samples", json_integer((json_int_t)m.warmup_samples));
     set(&object, "verified", json_boolean(m.verified));
     set(&object, "time_unix_s", m.time_unix_s ? json_integer(m.time_unix_s) : json_null());
+    set_exceptions(&object, map, &m);
     return object;
 }
 

@@ -83,8 +83,11 @@ struct gtopo_crossing {
 
 struct gtopo_stored_measurement {
     struct gtopo_measurement value; /* its texts are unset; see below */
-    uint32_t operation, transport, method, fallback, stopped_by, tool;
+    uint32_t operation, transport, method, fallback, stopped_by, tool, from_way, to_way;
 };
+
+/* How the memory of a NUMA node is reached, where nothing else is said. */
+#define GTOPO_WAY_HOST "host"
 
 struct gtopo_stored_finding {
     uint32_t rule, severity, object, text, next_step;

@@ -36,6 +36,34 @@ static int check_end(const struct gtopo_map *map, struct gtopo_end end, struct g
     return 0;
 }
 
+/* Of a sum the parts, which stay below it when each is rounded. */
+static int check_directions(const struct gtopo_measurement *m, struct gtopo_error *error)
+{
+    if (m->two_way != 0 && m->two_way != 1)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement is two-way (1) or is not (0)");
+    if (!m->two_way)
+        return m->forward != 0 || m->reverse != 0
+                   ? gtopo_fail(error, GTOPO_EUSAGE, NULL, "only a two-way measurement has a figure for each direction")
+                   : 0;
+    if (m->metric != GTOPO_BANDWIDTH_Bps)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "only a bandwidth is measured two-way");
+    if (!(m->forward > 0 && m->forward <= m->median && m->reverse > 0 && m->reverse <= m->median))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL,
+                          "each direction of a two-way measurement is above 0 and at most the median of both");
+    return 0;
+}
+
+static int check_percentiles(const struct gtopo_measurement *m, struct gtopo_error *error)
+{
+    if ((m->p99 != 0 || m->p999 != 0) && m->metric != GTOPO_LATENCY_ns)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "only a latency has percentiles");
+    if (!(isfinite(m->p99) && isfinite(m->p999) && (m->p99 == 0 || m->p99 >= m->median) &&
+          (m->p999 == 0 || (m->p99 > 0 && m->p999 >= m->p99))))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL,
+                          "percentiles are finite, with median <= 99 %% <= 99.9 %%, and 0 where they are not known");
+    return 0;
+}
+
 static int check_measurement(const struct gtopo_map *map, const struct gtopo_measurement *m, struct gtopo_error *error)
 {
     int status = check_end(map, m->from, error);
@@ -55,7 +83,8 @@ static int check_measurement(const struct gtopo_map *map, const struct gtopo_mea
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement cannot have ended before 1970");
     if (!m->samples || m->samples > INT64_MAX || m->warmup_samples > INT64_MAX || m->message_B > INT64_MAX)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a measurement's samples or message size are out of range");
-    return 0;
+    status = check_directions(m, error);
+    return status ? status : check_percentiles(m, error);
 }
 
 int gtopo_map_add_measurement(struct gtopo_map *map, const struct gtopo_measurement *measurement,
@@ -69,14 +98,28 @@ int gtopo_map_add_measurement(struct gtopo_map *map, const struct gtopo_measurem
         (status = add_text(map, measurement->method, &stored.method, error)) ||
         (status = add_text(map, measurement->fallback, &stored.fallback, error)) ||
         (status = add_text(map, measurement->stopped_by, &stored.stopped_by, error)) ||
-        (status = add_text(map, measurement->tool, &stored.tool, error)))
+        (status = add_text(map, measurement->tool, &stored.tool, error)) ||
+        (status = add_text(map, measurement->from_way, &stored.from_way, error)) ||
+        (status = add_text(map, measurement->to_way, &stored.to_way, error)))
         return status;
+    if (!stored.value.concurrent)
+        stored.value.concurrent = 1;
     if (gtopo_grow((void **)&map->measurements, &map->measurement_capacity, map->measurement_count + 1,
                    sizeof *map->measurements))
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     map->sealed = 0;
     map->measurements[map->measurement_count++] = stored;
     return 0;
+}
+
+/* A processor's memory is reached in one way only, which therefore need not be told. */
+static const char *way_or_host(const struct gtopo_map *map, uint32_t number, uint32_t memory)
+{
+    struct gtopo_object object;
+
+    if (number || gtopo_map_object(map, memory, &object, NULL) || object.kind != GTOPO_NUMA)
+        return text_or_null(map, number);
+    return GTOPO_WAY_HOST;
 }
 
 uint32_t gtopo_map_measurement_count(const struct gtopo_map *map)
@@ -99,7 +142,29 @@ int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index, struct gt
     measurement->fallback = text_or_null(map, stored->fallback);
     measurement->stopped_by = text_or_null(map, stored->stopped_by);
     measurement->tool = text_or_null(map, stored->tool);
+    measurement->from_way = way_or_host(map, stored->from_way, stored->value.from.memory);
+    measurement->to_way = way_or_host(map, stored->to_way, stored->value.to.memory);
     return 0;
+}
+
+static int is_end(struct gtopo_end a, struct gtopo_end b)
+{
+    return a.memory == b.memory && a.via == b.via;
+}
+
+int gtopo_map_loopback(const struct gtopo_map *map, struct gtopo_end end, enum gtopo_metric metric, int at_once,
+                       uint32_t *index, struct gtopo_error *error)
+{
+    for (uint32_t i = (uint32_t)map->measurement_count; i--;) {
+        const struct gtopo_measurement *m = &map->measurements[i].value;
+
+        if (is_end(m->from, end) && is_end(m->to, end) && m->metric == metric && !m->two_way &&
+            m->provenance == GTOPO_MEASURED && (m->concurrent > 1) == (at_once != 0)) {
+            *index = i;
+            return 0;
+        }
+    }
+    return gtopo_fail(error, GTOPO_ENOTFOUND, NULL, "this memory was not measured through this port and back");
 }
 
 int gtopo_map_add_finding(struct gtopo_map *map, const struct gtopo_finding *finding, struct gtopo_error *error)

@@ -303,11 +303,13 @@ int gtopo_map_seal(struct gtopo_map *map, struct gtopo_error *error)
     return 0;
 }
 
-/* Is measurement a better witness than b: measured before anything else, then faster. */
+/* Is measurement a better witness than b: measured before anything else, of one direction, then faster. */
 static int better(const struct gtopo_measurement *a, const struct gtopo_measurement *b, unsigned metric)
 {
     if ((a->provenance == GTOPO_MEASURED) != (b->provenance == GTOPO_MEASURED))
         return a->provenance == GTOPO_MEASURED;
+    if (a->two_way != b->two_way)
+        return !a->two_way;
     return metric == GTOPO_BANDWIDTH_Bps ? a->median > b->median : a->median < b->median;
 }
 

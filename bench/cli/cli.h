@@ -110,6 +110,9 @@ struct cli_scale {
 struct cli_scale cli_scale(uint32_t metric, int is_network, double quantity);
 /* Decimal, for capacities: "25.2 GB" */
 const char *cli_capacity(uint64_t bytes, char text[CLI_TEXT]);
+/* A quantity of a measurement's metric, in the unit of its median. */
+const char *cli_quantity(const struct gtopo_map *map, const struct gtopo_measurement *m, double quantity,
+                         char text[CLI_TEXT]);
 /* A measurement in short: "measured 0.679 Gb/s". */
 const char *cli_measured_value(const struct gtopo_map *map, uint32_t index, char text[CLI_TEXT]);
 /* A measurement in one line: "0.679 Gb/s [0.671 .. 0.684] n=31, verbs write 64 KiB". */
@@ -121,6 +124,9 @@ const char *cli_measurement(const struct gtopo_map *map, uint32_t index, char te
 void cli_show_tree(FILE *out, const struct gtopo_map *map);
 void cli_show_measurements(FILE *out, const struct gtopo_map *map);
 void cli_show_findings(FILE *out, const struct gtopo_map *map);
+/* An object's name within its host as a table has it: "GPU0". Returns text. */
+const char *cli_upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX]);
+int cli_show_affinity(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
 int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
 int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to, struct gtopo_error *error);
 

@@ -343,8 +343,6 @@ static int check(const struct cli_command *command, const struct probe_settings 
         return cli_usage(command, "--iterations stands instead of --seconds and --precision");
     if (s->form == PROBE_PERFTEST && s->options.two_way)
         return cli_usage(command, "perftest's figures are of one direction: leave --two-way or --compat out");
-    if (s->map && s->options.two_way)
-        return cli_usage(command, "a map holds each direction by itself: leave --two-way or --map out");
     if (s->counters && s->form == PROBE_PERFTEST)
         return cli_usage(command, "--counters is of the table; --json has them always");
     return CLI_GOOD;

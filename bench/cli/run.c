@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOSTS = 256, LAUNCH, ONLY, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE };
+enum { HOSTS = 256, LAUNCH, ONLY, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE, LOOPBACK };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE",
@@ -15,7 +15,10 @@ static const struct cli_option options[] = {
     {LAUNCH, "launch", "COMMAND",
      "how an agent is started on {host}\n"
      "                             (default: ssh {host} gtopo-bench agent)"},
-    {ONLY, "only", "ADDRESS", "measure only this port, NIC or NUMA node"},
+    {LOOPBACK, "loopback", NULL,
+     "every memory through every RDMA port and back, then all ports at\n"
+     "                             once: the affinity of each host, measured"},
+    {ONLY, "only", "ADDRESS", "measure only this port, NIC or NUMA node; in loopback, also a GPU"},
     {TRANSPORT, "transport", "NAME", "verbs, ofi, ofi:shm or ofi:tcp (default: the best that works)"},
     {SECONDS, "seconds", "S", "measure a probe for at most this long (default 2)"},
     {PRECISION, "precision", "P",
@@ -122,6 +125,9 @@ static int parse(const struct cli_command *command, int argc, char **argv, struc
         case HOSTS:
             ok = parse_hosts(s, optarg);
             break;
+        case LOOPBACK:
+            c->loopback = 1;
+            break;
         case LAUNCH:
             c->launch = optarg;
             break;
@@ -201,6 +207,8 @@ static int finish(const struct gtopo_map *map, const struct settings *s, const s
     int status;
 
     cli_show_findings(screen->out, map);
+    if (s->campaign.loopback && cli_show_affinity(screen->out, map, &error))
+        return cli_fail(&error);
     if (cli_save(map, s->output, &error))
         return cli_fail(&error);
     if (strcmp(s->output, "-"))
@@ -257,7 +265,8 @@ const struct cli_command cli_run = {
     "Discover this host, measure its links and write the map",
     "On a host, every RDMA port is measured in loopback and to every other; where there is none, the memory of the "
     "host\n"
-    "through libfabric. Between hosts, each RDMA port is measured to the one in the same place. Ctrl-C\n"
+    "through libfabric. Between hosts, each RDMA port is measured to the one in the same place. With --loopback\n"
+    "each host is measured by itself, and the report ends with a matrix of memories and ports. Ctrl-C\n"
     "stops within a second and keeps what was measured; a second one is immediate.",
     options,
     run};

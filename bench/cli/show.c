@@ -3,20 +3,25 @@
 #include "cli.h"
 #include <getopt.h>
 
-enum { MATRIX = 256, PATH };
+enum { MATRIX = 256, AFFINITY, PATH };
 
 static const struct cli_option options[] = {
     {MATRIX, "matrix", NULL, "how near every device is to every other, as nvidia-smi topo"},
+    {AFFINITY, "affinity", NULL,
+     "what every memory was measured to do through every port\n"
+     "                             (`run --loopback`)"},
     {PATH, "path", "FROM TO", "the best path between two objects, hop by hop"},
     {0, NULL, NULL, NULL},
 };
 
-static int show(const struct gtopo_map *map, int matrix, const char *from, const char *to, struct gtopo_error *error)
+static int show(const struct gtopo_map *map, int table, const char *from, const char *to, struct gtopo_error *error)
 {
     if (from)
         return cli_show_path(stdout, map, from, to, error);
-    if (matrix)
+    if (table == MATRIX)
         return cli_show_matrix(stdout, map, error);
+    if (table == AFFINITY)
+        return cli_show_affinity(stdout, map, error);
     cli_show_tree(stdout, map);
     cli_show_measurements(stdout, map);
     cli_show_findings(stdout, map);
@@ -29,12 +34,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct gtopo_host_options host;
     struct gtopo_map *map = NULL;
     struct gtopo_error error;
-    int letter, matrix = 0, status;
+    int letter, table = 0, status;
 
     while ((letter = cli_next_option(command, argc, argv)) != -1)
         switch (letter) {
         case MATRIX:
-            matrix = 1;
+        case AFFINITY:
+            if (table && table != letter)
+                return cli_usage(command, "--matrix and --affinity exclude each other");
+            table = letter;
             break;
         case PATH:
             from = optarg;
@@ -47,12 +55,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         }
     if (optind + 1 < argc)
         return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
-    if (matrix && from)
-        return cli_usage(command, "--matrix and --path exclude each other");
+    if (table && from)
+        return cli_usage(command, "--%s and --path exclude each other", table == MATRIX ? "matrix" : "affinity");
     gtopo_host_options_init(&host);
     status = optind < argc ? cli_load(argv[optind], &map, &error) : cli_discover(&host, &map, &error);
     if (!status)
-        status = show(map, matrix, from, to, &error);
+        status = show(map, table, from, to, &error);
     gtopo_map_free(map);
     return status ? cli_fail(&error) : CLI_GOOD;
 }

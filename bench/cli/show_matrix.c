@@ -12,7 +12,7 @@ struct matrix {
     size_t count;
 };
 
-static const char *upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX])
+const char *cli_upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX])
 {
     char *slash;
 
@@ -76,10 +76,10 @@ static int put_rows(const struct matrix *m, uint32_t host, struct gtopo_error *e
 
     fprintf(m->out, "%-10s", "");
     for (size_t i = 0; i < m->count; i++)
-        fprintf(m->out, "  %-8s", upper_name(m->map, m->devices[i], name));
+        fprintf(m->out, "  %-8s", cli_upper_name(m->map, m->devices[i], name));
     fprintf(m->out, "  %-14s  %s\n", "CPU Affinity", "NUMA Affinity");
     for (size_t i = 0; i < m->count; i++) {
-        fprintf(m->out, "%-10s", upper_name(m->map, m->devices[i], name));
+        fprintf(m->out, "%-10s", cli_upper_name(m->map, m->devices[i], name));
         for (size_t j = 0; j < m->count; j++) {
             struct gtopo_path path;
             int status = gtopo_path_find(m->map, m->devices[i], m->devices[j], &path, error);
@@ -111,7 +111,7 @@ static void put_legend(const struct matrix *m)
         const char *address = gtopo_map_text(m->map, m->devices[i], GTOPO_ATTRIBUTE_PCI_ADDRESS);
         char name[GTOPO_ADDRESS_MAX];
 
-        fprintf(m->out, "  %s: %s%s%s\n", upper_name(m->map, m->devices[i], name), device ? device : "",
+        fprintf(m->out, "  %s: %s%s%s\n", cli_upper_name(m->map, m->devices[i], name), device ? device : "",
                 device && address ? "  " : "", address ? address : "");
     }
 }

@@ -217,6 +217,24 @@ void cli_show_tree(FILE *out, const struct gtopo_map *map)
 
 /* ---- measurements and findings ---- */
 
+/* What a measurement has that most do not: two ways, percentiles, memory of a GPU, company. */
+static void put_exceptions(FILE *out, const struct gtopo_map *map, const struct gtopo_measurement *m)
+{
+    const char *const ways[2] = {m->from_way ? m->from_way : "host", m->to_way ? m->to_way : "host"};
+    char text[2][CLI_TEXT];
+
+    if (m->two_way)
+        fprintf(out, "    both ways at once, of which -> %s, <- %s\n", cli_quantity(map, m, m->forward, text[0]),
+                cli_quantity(map, m, m->reverse, text[1]));
+    if (m->p99 > 0)
+        fprintf(out, "    99 %% are below %s%s%s\n", cli_quantity(map, m, m->p99, text[0]),
+                m->p999 > 0 ? ", 99.9 % below " : "", m->p999 > 0 ? cli_quantity(map, m, m->p999, text[1]) : "");
+    if (strcmp(ways[0], "host") || strcmp(ways[1], "host"))
+        fprintf(out, "    memory reached as: %s -> %s\n", ways[0], ways[1]);
+    if (m->concurrent > 1)
+        fprintf(out, "    one of %u probes that ran at once\n", m->concurrent);
+}
+
 void cli_show_measurements(FILE *out, const struct gtopo_map *map)
 {
     struct gtopo_measurement m;
@@ -229,6 +247,7 @@ void cli_show_measurements(FILE *out, const struct gtopo_map *map)
                 m.metric == GTOPO_LATENCY_ns ? "latency" : "bandwidth", cli_measurement(map, i, text));
         if (m.method)
             fprintf(out, "    %s%s\n", m.method, m.verified ? "; data verified" : "; data NOT verified");
+        put_exceptions(out, map, &m);
         if (m.fallback)
             fprintf(out, "    fell back: %s\n", m.fallback);
         if (m.stopped_by && !strcmp(m.stopped_by, "deadline"))

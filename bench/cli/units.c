@@ -75,6 +75,15 @@ static struct cli_scale scale_of(const struct gtopo_map *map, const struct gtopo
     return cli_scale(m->metric, !gtopo_map_object(map, m->from.via, &via, NULL) && via.kind == GTOPO_PORT, m->median);
 }
 
+const char *cli_quantity(const struct gtopo_map *map, const struct gtopo_measurement *m, double quantity,
+                         char text[CLI_TEXT])
+{
+    struct cli_scale scale = scale_of(map, m);
+
+    snprintf(text, CLI_TEXT, "%.4g %s", quantity * scale.factor, scale.unit);
+    return text;
+}
+
 const char *cli_measured_value(const struct gtopo_map *map, uint32_t index, char text[CLI_TEXT])
 {
     struct gtopo_measurement m;

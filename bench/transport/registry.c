@@ -37,17 +37,30 @@ static const struct gtopo_transport *copy(void)
     (1u << GTOPO_WRITE | 1u << GTOPO_READ | 1u << GTOPO_SEND | 1u << GTOPO_WRITE_IMM | 1u << GTOPO_FETCH_ADD |         \
      1u << GTOPO_COMPARE_SWAP)
 
+static const struct gtopo_transport_provider ofi_providers[] = {
+    {"shm", "ofi:shm", 1}, {"tcp", "ofi:tcp", 0}, {NULL, NULL, 0}};
+
 static const struct entry {
     struct gtopo_transport_facts facts;
     const char *needs; /* library and where it comes from, for people */
     const char *symbol;
     gtopo_module_transport_function *linked;
 } entries[] = {
-    {{.name = "verbs", .operations = RDMA_OPERATIONS, .two_way = 1, .is_rdma = 1, .gpu_memory = 1},
+    {{.name = "verbs",
+      .usual = GTOPO_WRITE,
+      .operations = RDMA_OPERATIONS,
+      .two_way = 1,
+      .is_rdma = 1,
+      .gpu_memory = 1},
      "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)",
      VERBS},
-    {{.name = "ofi", .operations = 1u << GTOPO_SEND}, "libfabric (Debian: libfabric1; Red Hat: libfabric)", OFI},
-    {{.name = "copy", .operations = 1u << GTOPO_COPY, .alone = 1, .two_way = 1, .gpu_memory = 1}, NULL, NULL, copy},
+    {{.name = "ofi", .usual = GTOPO_SEND, .operations = 1u << GTOPO_SEND, .providers = ofi_providers},
+     "libfabric (Debian: libfabric1; Red Hat: libfabric)",
+     OFI},
+    {{.name = "copy", .usual = GTOPO_COPY, .operations = 1u << GTOPO_COPY, .alone = 1, .two_way = 1, .gpu_memory = 1},
+     NULL,
+     NULL,
+     copy},
 };
 #define ENTRIES (sizeof entries / sizeof *entries)
 
@@ -100,6 +113,11 @@ int gtopo_transport_facts(const char *name, const struct gtopo_transport_facts *
         return unknown(name, error);
     *facts = &entry->facts;
     return 0;
+}
+
+const struct gtopo_transport_facts *gtopo_transport_facts_at(size_t index)
+{
+    return index < ENTRIES ? &entries[index].facts : NULL;
 }
 
 int gtopo_transport_find(const char *name, const struct gtopo_transport **transport, struct gtopo_error *error)

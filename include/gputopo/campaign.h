@@ -58,6 +58,11 @@ struct gtopo_campaign_options {
     void (*on_event)(void *context, const struct gtopo_event *event);
     void *context;
     struct gtopo_cancel *cancel; /**< or NULL */
+    /**
+     * 1: instead of from port to port, each host by itself: from every memory (NUMA node, GPU) through every RDMA port
+     * and back into the same memory, one after the other; then all ports at once, each with the memory nearest to it.
+     */
+    int32_t loopback;
 };
 GTOPO_API void gtopo_campaign_options_init(struct gtopo_campaign_options *options);
 
@@ -73,8 +78,9 @@ GTOPO_API int gtopo_campaign_gather(struct gtopo_map *map, const char *const *na
 /**
  * Measure the hosts of a sealed map. On each host: every RDMA port in loopback and port to port; where there is none,
  * the host's memory through libfabric. Between two hosts: from each RDMA port to the port of the same place. Each agent
- * is bound to the NUMA node of the port it uses. Measurements, and findings for probes that failed, are added to the
- * map, which comes back sealed.
+ * is bound to the NUMA node of the port it uses. With options->loopback: each host's memories through its ports, and
+ * findings where that contradicts the topology ("affinity-mismatch") or ports slow each other down ("rails-share").
+ * Measurements, and findings for probes that failed, are added to the map, which comes back sealed.
  *
  * Returns 0 when every probe was tried, whatever the results say. Errors: GTOPO_ECANCELLED (with the map holding what
  * was measured), GTOPO_EMISSING when nothing can be measured, GTOPO_ELINKDOWN when what was asked for has no link,

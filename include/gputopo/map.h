@@ -260,16 +260,26 @@ struct gtopo_measurement {
     uint32_t depth; /**< messages in flight a queue pair */
     uint64_t samples;
     uint64_t warmup_samples; /**< discarded before the samples */
-    double median;           /**< in the metric's unit */
+    double median;           /**< in the metric's unit; two-way: of both directions together */
     double low, high;        /**< 95 % confidence interval of the median */
-    int32_t verified;        /**< 1: the data was compared after the timed region; 0: it was not */
-    int64_t time_unix_s;     /**< when it ended; 0 for unknown */
+    int32_t two_way;         /**< 1: both ends drove at once (bandwidth) */
+    double forward, reverse; /**< two-way: the median of each direction, else 0 */
+    double p99, p999;        /**< latency: percentiles; 0 where the sample was too small for them */
+    /**
+     * How the memory of each end was reached: "host", "dma-buf", "peer-memory", "staged", "device". NULL: not known for
+     * a GPU's memory; for the host's, which is reached in one way only, it is read back as "host".
+     */
+    const char *from_way, *to_way;
+    uint32_t concurrent; /**< how many probes ran at once, this one included: 1 when it was alone, as is 0 */
+    int32_t verified;    /**< 1: the data was compared after the timed region; 0: it was not */
+    int64_t time_unix_s; /**< when it ended; 0 for unknown */
 };
 
 /**
  * Append a measurement. It counts for every link on the best path from each end's memory to what moves it, and
  * between the two. Errors: GTOPO_EUSAGE for an end that is no memory, a value that is not finite, not positive or
- * outside its own interval, or no samples; GTOPO_ENOMEM.
+ * outside its own interval, directions of what is not two-way, percentiles of what is no latency, or no samples;
+ * GTOPO_ENOMEM.
  */
 GTOPO_API int gtopo_map_add_measurement(struct gtopo_map *map, const struct gtopo_measurement *measurement,
                                         struct gtopo_error *error);
@@ -278,8 +288,15 @@ GTOPO_API uint32_t gtopo_map_measurement_count(const struct gtopo_map *map);
 GTOPO_API int gtopo_map_measurement(const struct gtopo_map *map, uint32_t index, struct gtopo_measurement *measurement,
                                     struct gtopo_error *error);
 /**
+ * The latest measurement from a memory through a port and back into the same memory, one way: alone, or beside others
+ * (at_once). Works on an unsealed map too. Errors: GTOPO_ENOTFOUND when there is none.
+ */
+GTOPO_API int gtopo_map_loopback(const struct gtopo_map *map, struct gtopo_end end, enum gtopo_metric metric,
+                                 int at_once, uint32_t *index, struct gtopo_error *error);
+/**
  * The best measurement that crossed a link: highest bandwidth or lowest latency. A bandwidth is a lower bound on
- * what the link can do. The map must be sealed. Errors: GTOPO_ENOTFOUND when nothing crossed it.
+ * what the link can do in one direction, so one way goes before two-way. The map must be sealed. Errors:
+ * GTOPO_ENOTFOUND when nothing crossed it.
  */
 GTOPO_API int gtopo_map_link_measurement(const struct gtopo_map *map, uint32_t link, enum gtopo_metric metric,
                                          uint32_t *index, struct gtopo_error *error);

@@ -83,7 +83,6 @@ check "--json and --compat exclude each other" usage 'exclude each other' numa0 
 check "--compat and --seconds exclude each other" usage 'counts messages' numa0 --compat perftest --seconds 1
 check "--iterations and --precision exclude each other" usage 'stands instead of' numa0 --iterations 100 --precision 0.1
 check "--compat and --two-way exclude each other" usage 'of one direction' numa0 --compat perftest --two-way
-check "--map and --two-way exclude each other" usage 'each direction by itself' numa0 --map "$work/m.json" --two-way
 check "--launch without another host exits 2" usage 'no address names one' numa0 --launch x
 check "--way without a GPU exits 2" usage 'neither end is one' numa0 --way staged
 check "--gid without a port exits 2" usage 'neither end is one' numa0 --gid 3
@@ -210,6 +209,11 @@ check "latency is told with its extremes, and what is not known as -" stdout_has
 fake fine a/nic0:1 b/nic0:1 --two-way --metric bandwidth
 check "two-way is told with both directions" stdout_has '^    64 KiB  write +<-> +196\.0 '
 check "each by itself" stdout_has 'of which -> 100\.0 Gb/s, <- 96\.00 Gb/s$'
+fake fine a/nic0:1 b/nic0:1 --two-way --metric bandwidth --map "$work/two-way.json"
+check "a map takes both directions" jq -e \
+  '.measurements[0] | .bandwidth_Bps.median == 24500000000 and .two_way == {forward: 12500000000, reverse: 12000000000}' "$work/two-way.json"
+run "$bench" show "$work/two-way.json"
+check "and shows them" stdout_has '^    both ways at once, of which -> 100 Gb/s, <- 96 Gb/s$'
 fake fine a/nic0:1 b/nic0:1 --operation read --metric bandwidth --counters
 check "a read comes the other way" stdout_has '^    64 KiB  read +<- '
 check "--counters tells those that rose" stdout_has '^ +from: port_xmit_data 1099511627776$'

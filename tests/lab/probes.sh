@@ -67,6 +67,17 @@ lab pci-two-sockets --deadline 240 -- gtopo-bench run -o - --seconds 1
 check "both ports are measured, alone and to each other" json \
   'len([x for x in m["measurements"] if x["transport"] == "verbs" and x["verified"]]) == 6'
 
+lab pci-two-sockets --deadline 240 -- gtopo-bench run --loopback -o - --seconds 1
+check "two NUMA nodes through two ports, one by one and at once: exit status 0" status_is 0
+check "each memory through each port and back, in bandwidth and latency" json \
+  'sorted((x["from"], "latency_ns" in x) for x in m["measurements"] if "concurrent" not in x) == sorted((f"a/numa{n}@nic{p}:1", l) for n in (0, 1) for p in (0, 1) for l in (False, True)) and all(x["from"] == x["to"] for x in m["measurements"])'
+check "both ports at once, each with its own socket's memory" json \
+  '[(x["from"], x["concurrent"], x["stopped_by"]) for x in m["measurements"] if "concurrent" in x] == [("a/numa0@nic0:1", 2, "deadline"), ("a/numa1@nic1:1", 2, "deadline")]'
+check "all of it verified" json 'all(x["verified"] for x in m["measurements"])'
+check "software ports are no fault of the machine" json 'all(f["severity"] == "note" for f in m["findings"])'
+check "the report ends with the matrix" stderr_has '^NUMA0 +[0-9.]+ PHB +[0-9.]+ SYS'
+check "and with both at once" stderr_has '^all at once +[0-9.]+ PHB +[0-9.]+ PHB +in all [0-9.]+ [kMG]B/s'
+
 # ---- RDMA beside perftest ----
 
 lab rdma-one -- "$lab/clock-check"
@@ -122,6 +133,10 @@ lab nic-down -- gtopo-bench run -o - --seconds 1
 check "a port that is switched off is told, the rest measured" json \
   '[f["object"] for f in m["findings"] if f["rule"] == "port-off"] == ["a/nic1:1"] and len(m["measurements"]) == 2'
 check "which is no fault: exit status 0" status_is 0
+lab nic-down -- gtopo-bench run --loopback -o - --seconds 1
+check "in loopback the other port is measured, nothing at once" json \
+  '{x["from"] for x in m["measurements"]} == {"a/numa0@nic0:1"} and not [x for x in m["measurements"] if "concurrent" in x]'
+check "in the matrix the port that is off has -" stderr_has '^NUMA0 +[0-9.]+ [A-Z?]+ +- '
 lab nic-down -- gtopo-bench probe nic1
 check "a probe of a port that is down: exit status 3" status_is 3
 lab nic-down -- gtopo-bench run -o no.json --only nic1

@@ -42,9 +42,20 @@ static inline void full_measurements(struct gtopo_map *map)
     m.verified = 0;
     m.time_unix_s = 0;
     m.provenance = GTOPO_SIMULATED;
+    m.p99 = 1500.125;
+    m.p999 = 90000;
+    m.to_way = "staged";
     assert_ok(gtopo_map_add_measurement(map, &m, &error));
     m = build_measurement(map, "a/numa0@package0", "a/numa1@package0");
     m.method = m.fallback = m.stopped_by = m.tool = NULL;
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    m = build_measurement(map, "a/gpu0@nic0:1", "a/gpu0@nic0:1");
+    m.two_way = 1;
+    m.forward = 0.625e9;
+    m.reverse = 0.375e9;
+    m.from_way = "dma-buf";
+    m.to_way = "peer-memory";
+    m.concurrent = 8;
     assert_ok(gtopo_map_add_measurement(map, &m, &error));
 }
 
@@ -61,7 +72,7 @@ static inline void full_findings(struct gtopo_map *map)
         assert_ok(gtopo_map_add_finding(map, &findings[i], &error));
 }
 
-/* Three hosts of two shapes, two switches, four cables, three measurements, three findings. Sealed. */
+/* Three hosts of two shapes, two switches, four cables, four measurements, three findings. Sealed. */
 static inline struct gtopo_map *full_map(void)
 {
     struct gtopo_map *map = build_map();

@@ -333,6 +333,38 @@ static void bad_measurements_are_refused(void **state)
     REFUSE_EACH(changes);
 }
 
+/* Of what a measurement says only where it is not the usual; the good map has each once. */
+static void bad_exceptions_are_refused(void **state)
+{
+    static const struct change changes[] = {
+        {"\"two_way\":{", "\"two_way\":1,\"x\":{", "measurements[3]: \"x\" is not known"},
+        {"\"two_way\":{", "\"two_way\":{\"third\":1,", "\"third\" is not known"},
+        {"\"two_way\":{\"forward\":625000000,\"reverse\":375000000}", "\"two_way\":true", "has to be an object"},
+        {"\"two_way\":{\"forward\":625000000,\"reverse\":375000000}", "\"two_way\":null", "has to be an object"},
+        {"\"forward\":625000000,", "", "\"forward\" has to be a number above 0"},
+        {"\"forward\":625000000", "\"forward\":1000000001", "each direction of a two-way measurement"},
+        {"\"reverse\":375000000", "\"reverse\":0", "\"reverse\" has to be a number above 0"},
+        {"\"reverse\":375000000", "\"reverse\":\"1\"", "\"reverse\" has to be a number above 0"},
+        {"\"time_unix_s\":null", "\"time_unix_s\":null,\"two_way\":{\"forward\":1,\"reverse\":1}",
+         "only a bandwidth is measured two-way"},
+        {"\"p99_ns\":1500.125", "\"p99_ns\":1200.25", "median <= 99 % <= 99.9 %"},
+        {"\"p99_ns\":1500.125", "\"p99_ns\":0", "\"p99_ns\" has to be a number above 0"},
+        {"\"p99_ns\":1500.125,", "", "median <= 99 % <= 99.9 %"},
+        {"\"p999_ns\":90000.0", "\"p999_ns\":1500", "median <= 99 % <= 99.9 %"},
+        {"\"p999_ns\":90000.0", "\"p999_ns\":null", "\"p999_ns\" has to be a number above 0"},
+        {"\"time_unix_s\":1700000000", "\"time_unix_s\":1700000000,\"p99_ns\":1e9", "only a latency has percentiles"},
+        {"\"from_way\":\"dma-buf\"", "\"from_way\":\"\"", "\"from_way\" has to say something"},
+        {"\"from_way\":\"dma-buf\"", "\"from_way\":null", "\"from_way\" has to be a text"},
+        {"\"to_way\":\"staged\"", "\"to_way\":\"\\u0007\"", "control character"},
+        {"\"concurrent\":8", "\"concurrent\":1", "\"concurrent\" has to be 2 or more"},
+        {"\"concurrent\":8", "\"concurrent\":4294967296", "\"concurrent\" has to be a whole number"},
+        {"\"concurrent\":8", "\"concurrent\":null", "\"concurrent\" has to be a whole number"},
+    };
+
+    (void)state;
+    REFUSE_EACH(changes);
+}
+
 static void bad_findings_are_refused(void **state)
 {
     static const struct change changes[] = {
@@ -372,6 +404,7 @@ int main(void)
         cmocka_unit_test(bad_hosts_are_refused),
         cmocka_unit_test(bad_switches_and_cables_are_refused),
         cmocka_unit_test(bad_measurements_are_refused),
+        cmocka_unit_test(bad_exceptions_are_refused),
         cmocka_unit_test(bad_findings_are_refused),
         cmocka_unit_test(a_message_about_a_bad_key_is_clean),
     };

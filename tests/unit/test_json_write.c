@@ -118,8 +118,38 @@ static void what_is_read_is_what_was_written(void **state)
     assert_int_equal(m.metric, GTOPO_LATENCY_ns);
     assert_true(m.median == 1234.568);
     assert_int_equal(m.to.memory, at(read, "b/gpu0"));
+    assert_true(m.p99 == 1500.125 && m.p999 == 90000);
+    assert_string_equal(m.from_way, "host");
+    assert_string_equal(m.to_way, "staged");
+    assert_int_equal(m.two_way, 0);
+    assert_int_equal(m.concurrent, 1);
+    assert_ok(gtopo_map_measurement(read, 3, &m, &error));
+    assert_int_equal(m.two_way, 1);
+    assert_true(m.forward == 0.625e9 && m.reverse == 0.375e9);
+    assert_string_equal(m.from_way, "dma-buf");
+    assert_int_equal(m.concurrent, 8);
     free(text);
     gtopo_map_free(read);
+    gtopo_map_free(map);
+}
+
+/* What is as usual is not said: such a map has the bytes that it had before there was anything else to say. */
+static void the_usual_measurement_stays_short(void **state)
+{
+    struct gtopo_map *map = build_map();
+    struct gtopo_measurement m;
+    char *text;
+
+    (void)state;
+    build_host(map, "a", TWO_SOCKETS);
+    m = build_measurement(map, "a/numa0@nic0:1", "a/numa0@nic0:1");
+    m.from_way = m.to_way = "host";
+    m.concurrent = 1;
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    build_seal(map);
+    text = build_write(map);
+    assert_contains(text, "\"verified\":true,\"time_unix_s\":1700000000}\n");
+    free(text);
     gtopo_map_free(map);
 }
 
@@ -369,6 +399,7 @@ int main(void)
         cmocka_unit_test(everything_survives_a_round_trip),
         cmocka_unit_test(an_empty_map_survives_a_round_trip),
         cmocka_unit_test(what_is_read_is_what_was_written),
+        cmocka_unit_test(the_usual_measurement_stays_short),
         cmocka_unit_test(numbers_of_every_size_survive),
         cmocka_unit_test(the_same_map_gives_the_same_bytes),
         cmocka_unit_test(a_locale_with_a_decimal_comma_changes_nothing),

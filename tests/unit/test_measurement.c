@@ -80,6 +80,40 @@ static void texts_with_nothing_to_say_are_null(void **state)
     gtopo_map_free(map);
 }
 
+static void what_is_not_the_usual_is_read_back(void **state)
+{
+    struct gtopo_map *map = two_hosts();
+    struct gtopo_measurement m = build_measurement(map, "a/gpu0@nic0:1", "b/numa0@nic0:1"), read;
+
+    (void)state;
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    m.from_way = "dma-buf";
+    m.to_way = "host";
+    m.two_way = 1;
+    m.forward = 0.75e9;
+    m.reverse = 0.25e9;
+    m.concurrent = 4;
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    m = build_measurement(map, "a/gpu0@nic0:1", "b/numa0@nic0:1");
+    m.metric = GTOPO_LATENCY_ns;
+    m.p99 = 1.5e9;
+    m.p999 = 1.75e9;
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    assert_ok(gtopo_map_measurement(map, 0, &read, &error));
+    assert_int_equal(read.two_way, 0);
+    assert_int_equal(read.concurrent, 1);
+    assert_null(read.from_way); /* of a GPU nothing is taken for granted */
+    assert_string_equal(read.to_way, "host");
+    assert_ok(gtopo_map_measurement(map, 1, &read, &error));
+    assert_int_equal(read.two_way, 1);
+    assert_true(read.forward == 0.75e9 && read.reverse == 0.25e9);
+    assert_string_equal(read.from_way, "dma-buf");
+    assert_int_equal(read.concurrent, 4);
+    assert_ok(gtopo_map_measurement(map, 2, &read, &error));
+    assert_true(read.p99 == 1.5e9 && read.p999 == 1.75e9);
+    gtopo_map_free(map);
+}
+
 static void a_measurement_without_sense_is_refused(void **state)
 {
     struct gtopo_map *map = two_hosts();
@@ -118,6 +152,21 @@ static void a_measurement_without_sense_is_refused(void **state)
     REFUSED_WITH(bad.to.via = at(map, "a/nic0:1"));
     REFUSED_WITH(bad.to.via = at(map, "b/nic0"));
     REFUSED_WITH(bad.to.via = 99999);
+    REFUSED_WITH(bad.two_way = 1);
+    REFUSED_WITH(bad.two_way = 2);
+    REFUSED_WITH(bad.forward = 1);
+    REFUSED_WITH((bad.two_way = 1, bad.forward = bad.median, bad.reverse = NAN));
+    REFUSED_WITH((bad.two_way = 1, bad.forward = bad.median, bad.reverse = 0));
+    REFUSED_WITH((bad.two_way = 1, bad.forward = bad.median * 1.001, bad.reverse = 1));
+    REFUSED_WITH((bad.two_way = 1, bad.metric = GTOPO_LATENCY_ns, bad.forward = bad.reverse = bad.median / 2));
+    REFUSED_WITH(bad.p99 = bad.median);
+    REFUSED_WITH((bad.metric = GTOPO_LATENCY_ns, bad.p99 = bad.median * 0.999));
+    REFUSED_WITH((bad.metric = GTOPO_LATENCY_ns, bad.p99 = NAN));
+    REFUSED_WITH((bad.metric = GTOPO_LATENCY_ns, bad.p999 = bad.median));
+    REFUSED_WITH((bad.metric = GTOPO_LATENCY_ns, bad.p99 = 2 * bad.median, bad.p999 = bad.median));
+    REFUSED_WITH((bad.metric = GTOPO_LATENCY_ns, bad.p99 = bad.median, bad.p999 = INFINITY));
+    REFUSED_WITH(bad.from_way = "\x1b");
+    REFUSED_WITH(bad.to_way = "\xff");
     assert_int_equal(gtopo_map_measurement_count(map), 0);
     assert_ok(gtopo_map_add_measurement(map, &good, &error));
     gtopo_map_free(map);
@@ -252,6 +301,23 @@ static void what_was_not_measured_never_outdoes_what_was(void **state)
     gtopo_map_free(map);
 }
 
+static void a_link_shows_one_direction_before_the_sum_of_two(void **state)
+{
+    struct gtopo_map *map = two_hosts();
+    struct gtopo_measurement m = build_measurement(map, "a/numa0@nic0:1", "b/numa0@nic0:1");
+    uint32_t one_way;
+
+    (void)state;
+    m.two_way = 1;
+    m.forward = m.reverse = m.median / 2;
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    assert_int_equal(best(map, GTOPO_BANDWIDTH_Bps), 0);
+    one_way = add(map, GTOPO_MEASURED, GTOPO_BANDWIDTH_Bps, 0.5e9);
+    assert_ok(gtopo_map_add_measurement(map, &m, &error));
+    assert_int_equal(best(map, GTOPO_BANDWIDTH_Bps), one_way);
+    gtopo_map_free(map);
+}
+
 static void a_link_that_nothing_crossed_has_no_measurement(void **state)
 {
     struct gtopo_map *map = two_hosts();
@@ -319,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_added_is_read_back),
         cmocka_unit_test(texts_with_nothing_to_say_are_null),
+        cmocka_unit_test(what_is_not_the_usual_is_read_back),
         cmocka_unit_test(a_measurement_without_sense_is_refused),
         cmocka_unit_test(a_measurement_counts_for_the_links_on_its_way),
         cmocka_unit_test(ports_of_one_host_meet_over_their_cables),
@@ -327,6 +394,7 @@ int main(void)
         cmocka_unit_test(memory_to_memory_crosses_the_socket_link),
         cmocka_unit_test(the_best_measurement_of_a_link_is_the_fastest),
         cmocka_unit_test(what_was_not_measured_never_outdoes_what_was),
+        cmocka_unit_test(a_link_shows_one_direction_before_the_sum_of_two),
         cmocka_unit_test(a_link_that_nothing_crossed_has_no_measurement),
         cmocka_unit_test(findings_are_kept_in_their_order),
         cmocka_unit_test(a_finding_without_sense_is_refused),

@@ -44,7 +44,7 @@ static void values_measurements_and_findings_come_along(void **state)
     assert_int_equal(gtopo_map_number(map, at(map, "b/nic0:1"), GTOPO_ATTRIBUTE_GUID, &guid), 1);
     assert_int_equal(guid, 1);
     assert_string_equal(gtopo_map_text(map, at(map, "b/gpu0"), GTOPO_ATTRIBUTE_MODEL), "H200");
-    assert_int_equal(gtopo_map_measurement_count(map), 3);
+    assert_int_equal(gtopo_map_measurement_count(map), 4);
     assert_ok(gtopo_map_measurement(map, 0, &m, &error));
     assert_int_equal(m.to.memory, at(map, "b/gpu0"));
     assert_int_equal(m.to.via, at(map, "b/nic0:1"));

@@ -262,6 +262,12 @@ static void go_unprepared(const struct gtopo_stream *stream)
     gtopo_message_send(stream, json_pack("{ss, ss}", "type", "go", "address", "00"), SOON, NULL);
 }
 
+static void run_unconnected(const struct gtopo_stream *stream)
+{
+    assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
+    gtopo_message_send(stream, json_pack("{ss}", "type", "run"), SOON, NULL);
+}
+
 static void talk_nonsense(const struct gtopo_stream *stream)
 {
     assert_int_equal(gtopo_hello(stream, SOON, NULL, NULL, NULL), 0);
@@ -293,6 +299,7 @@ static void an_agent_survives_any_coordinator(void **state)
     assert_int_equal(talk(come_from_the_future), GTOPO_EVERSION);
     assert_int_equal(talk(vanish), GTOPO_EPEER);
     assert_int_equal(talk(go_unprepared), GTOPO_EPROTOCOL);
+    assert_int_equal(talk(run_unconnected), GTOPO_EPROTOCOL);
     assert_int_equal(talk(talk_nonsense), GTOPO_EPROTOCOL);
 }
 
