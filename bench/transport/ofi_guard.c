@@ -26,7 +26,7 @@ struct guarded {
     int ended;
 };
 
-/* The caller's function is never cancelled. */
+/* The caller's functions are never cancelled. */
 static int sample(void *context, double sample_ns)
 {
     const struct gtopo_run *run = ((const struct guarded *)context)->run;
@@ -38,15 +38,30 @@ static int sample(void *context, double sample_ns)
     return stop;
 }
 
+static int look(void *context)
+{
+    const struct gtopo_run *run = ((const struct guarded *)context)->run;
+    int state, stop;
+
+    if (!run->look)
+        return 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    stop = run->look(run->context);
+    pthread_setcancelstate(state, NULL);
+    return stop;
+}
+
 static void *thread_main(void *context)
 {
     struct guarded *g = context;
-    struct gtopo_run run = {.sample = sample, .context = g};
+    struct gtopo_run run = {0};
     int before;
 
     if (g->run) {
-        run.batch = g->run->batch;
-        run.messages = g->run->messages;
+        run = *g->run;
+        run.sample = sample;
+        run.look = look;
+        run.context = g;
     }
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
     g->status = gtopo_ofi_loop(g->o, g->run ? &run : NULL, g->error);

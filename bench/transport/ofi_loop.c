@@ -320,6 +320,8 @@ static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
     do {
         uint64_t start_ns = gtopo_clock_ns();
 
+        if (run->trace && !ending)
+            run->trace->posted_ns[run->trace->posted++] = start_ns;
         status = ping(&p, ending, error);
         if (!status)
             status = await_message(&p, &last, error);

@@ -29,3 +29,10 @@ def print_figure(name, values, unit, operator, target):
         flush=True,
     )
     return met
+
+
+def print_median_figure(name, rows, operator, target):
+    """The row whose median is the median of all rows' (of an even number the better of the two has no say)."""
+    ordered = sorted(rows, key=lambda values: median_interval(values)[0])
+    worse = (len(ordered) - 1) // 2 if operator == ">=" else len(ordered) // 2
+    return print_figure(name, ordered[worse], "ratio", operator, target)

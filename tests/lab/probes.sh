@@ -83,14 +83,15 @@ check "and with both at once" stderr_has '^all at once +[0-9.]+ PHB +[0-9.]+ PHB
 lab rdma-one -- "$lab/clock-check"
 shown
 check "the guest's cycle counter tells true time" status_is 0
-lab rdma-one --deadline 240 -- "$lab/compare-perftest" 7
+rows=(write:bandwidth:65536 write:latency:2)
+lab rdma-one --deadline 240 -- "$lab/compare-perftest" --pairs 7 "${rows[@]}"
 shown
 check "in one guest, bandwidth and latency agree with perftest's" status_is 0
 
-lab rdma-pair --deadline 300 --on b "$lab/serve-perftest" \
-  --on a "lab-wait serving && $lab/compare-perftest --peer b 3; s=\$?; lab-signal done; exit \$s"
+lab rdma-pair --deadline 300 --on b "$lab/serve-perftest ${rows[*]}" \
+  --on a "lab-wait serving && $lab/compare-perftest --peer b --pairs 3 ${rows[*]}; s=\$?; lab-signal done; exit \$s"
 shown
-check "between two guests both are measured" stdout_has 'pair 3 latency_ns gtopo-bench [0-9.]+ perftest [0-9.]+'
+check "between two guests both are measured" stdout_has 'pair 3 write:latency:2 gtopo-bench [0-9.]+ perftest [0-9.]+'
 
 # ---- gtopo-bench probe ----
 

@@ -86,6 +86,8 @@ static void set(struct request *request, char *word)
     *value++ = 0;
     if (!strcmp(word, "peer"))
         snprintf(request->peer, sizeof request->peer, "%s", value);
+    else if (!strcmp(word, "transport"))
+        options->transport = value;
     else if (!strcmp(word, "operation"))
         options->operation = gtopo_operation_of_name(value);
     else if (!strcmp(word, "metric"))
