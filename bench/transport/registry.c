@@ -44,7 +44,7 @@ static const struct entry {
     gtopo_module_transport_function *linked;
 } entries[] = {
     {{.name = "verbs", .operations = RDMA_OPERATIONS, .two_way = 1, .is_rdma = 1, .gpu_memory = 1},
-     "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)",
+     "libibverbs and librdmacm (Debian: libibverbs1, librdmacm1, ibverbs-providers; Red Hat: libibverbs, librdmacm)",
      VERBS},
     {{.name = "ofi", .operations = 1u << GTOPO_SEND}, "libfabric (Debian: libfabric1; Red Hat: libfabric)", OFI},
     {{.name = "copy", .operations = 1u << GTOPO_COPY, .alone = 1, .two_way = 1, .gpu_memory = 1}, NULL, NULL, copy},
