@@ -44,6 +44,18 @@ static int fail_call(const struct gtopo_verbs *v, const char *what, struct gtopo
                       v->own->device, v->own->port, what, strerror(errno));
 }
 
+/* … with a connection that the other end may have given up. */
+static int fail_step(const struct gtopo_verbs *v, const char *what, struct gtopo_error *error)
+{
+    int cause = errno;
+
+    return gtopo_fail(error, cause == EINVAL ? GTOPO_EPEER : GTOPO_EDEVICE,
+                      cause == EINVAL ? "look at the other end's error: it may have hung up; else at the kernel log "
+                                        "(dmesg)"
+                                      : "look at the kernel log (dmesg)",
+                      "%s port %u: RDMA CM cannot %s: %s", v->own->device, v->own->port, what, strerror(cause));
+}
+
 static int fail_channel(struct gtopo_error *error)
 {
     int cause = errno;
@@ -274,7 +286,7 @@ static int ready_queue(struct gtopo_verbs *v, uint32_t q, struct gtopo_error *er
     int mask, status;
 
     if (rdma_init_qp_attr(v->cm->ids[q], &receive, &mask) || rdma_init_qp_attr(v->cm->ids[q], &send, &mask))
-        return fail_call(v, "tell how to set a queue pair", error);
+        return fail_step(v, "tell how to set a queue pair", error);
     if (receive.dest_qp_num != queue->peer_number)
         return gtopo_fail(error, GTOPO_EPROTOCOL, "run the same version on both ends",
                           "RDMA CM connected queue pair %u of the other end, which has given %u", receive.dest_qp_num,
@@ -310,7 +322,7 @@ static int send_greeting(struct gtopo_verbs *v, uint32_t q,
         .qp_num = v->queues[q].qp->qp_num,
     };
 
-    return connect(v->cm->ids[q], &parameters) ? fail_call(v, what, error) : 0;
+    return connect(v->cm->ids[q], &parameters) ? fail_step(v, what, error) : 0;
 }
 
 /* ---- the initiator ---- */
@@ -376,7 +388,7 @@ static int on_answer(struct gtopo_verbs *v, const struct news *news, uint32_t *m
                               v->own->device, v->own->port);
         status = ready_queue(v, q, error);
         if (!status && rdma_establish(news->id))
-            status = fail_call(v, "confirm a connection", error);
+            status = fail_step(v, "confirm a connection", error);
         *met += !status;
         return status;
     default:
@@ -402,11 +414,11 @@ static int on_request(struct gtopo_verbs *v, const struct news *news, uint32_t *
         return 0;
     }
     cm->ids[q] = news->id;
-    if (!is_ours(v, news->id))
-        return fail_other_port(v, news->id, error);
-    status = ready_queue(v, q, error);
+    status = is_ours(v, news->id) ? ready_queue(v, q, error) : fail_other_port(v, news->id, error);
     if (!status)
         status = send_greeting(v, q, rdma_accept, "accept a connection", error);
+    if (status)
+        rdma_reject(news->id, NULL, 0); /* the initiator need not wait until we have closed */
     *met += !status;
     return status;
 }

@@ -110,7 +110,7 @@ check "from this host to another" stdout_has '^a\| verbs bandwidth, a/nic0:1 -> 
 check "with the GID of each" stdout_has '^a\|   to +host; .*::ffff:10\.9\.0\.2'
 
 # The unit tests that need an RDMA device.
-for test in test_endpoint test_transport test_probe; do
+for test in test_connection test_endpoint test_transport test_probe; do
   lab rdma-one --deadline 400 -- "$build/tests/unit/$test"
   check "$test with an RDMA device" status_is 0
   check "$test skips nothing there" output_lacks 'SKIPPED'
