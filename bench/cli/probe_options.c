@@ -47,7 +47,7 @@ const struct cli_option probe_options[] = {
     {'S', "service-level", "N", "0 to 15; on Ethernet the priority, 0 to 7 (default 0)"},
     {'x', "gid", "N|A,B", "index in the GID table of both ports, or of A's and B's"},
     {'b', "two-way", NULL, "both ends send at once (bandwidth)"},
-    {'R', "rdma-cm", NULL, "connect through librdmacm (not in this version)"},
+    {'R', "rdma-cm", NULL, "connect the queue pairs through RDMA CM (librdmacm)"},
     {WAY, "way", "W|A,B", "reach GPU memory by dma-buf, peer-memory or staged only"},
     {FLUSH, "flush", NULL, "latency into GPU memory counts until the GPU sees the bytes"},
     {VERIFY_EVERY, "verify-every", NULL, "check every message while it runs, not only the last ones"},

@@ -52,7 +52,7 @@ static const struct entry {
       .two_way = 1,
       .is_rdma = 1,
       .gpu_memory = 1},
-     "libibverbs (Debian: libibverbs1, ibverbs-providers; Red Hat: libibverbs)",
+     "libibverbs and librdmacm (Debian: libibverbs1, librdmacm1, ibverbs-providers; Red Hat: libibverbs, librdmacm)",
      VERBS},
     {{.name = "ofi", .usual = GTOPO_SEND, .operations = 1u << GTOPO_SEND, .providers = ofi_providers},
      "libfabric (Debian: libfabric1; Red Hat: libfabric)",

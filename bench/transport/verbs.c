@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transport "verbs": RDMA over reliable connected queue pairs. Device, port, queue pairs. */
 #include "bench/transport/verbs.h"
+#include "bench/transport/verbs_cm.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -239,6 +240,7 @@ static void verbs_close(void *endpoint)
 
     if (!v)
         return;
+    gtopo_verbs_cm_close(v);
     for (uint32_t q = 0; q < v->probe->queue_pairs; q++)
         if (v->queues[q].qp)
             ibv_destroy_qp(v->queues[q].qp);
@@ -268,9 +270,6 @@ static int verbs_open(const struct gtopo_endpoint_options *options, void **endpo
     struct gtopo_verbs *v;
     int status;
 
-    if (options->probe->connection_manager)
-        return gtopo_fail(error, GTOPO_EUSAGE, "leave it out: the two ends connect by an exchange of their own",
-                          "this version cannot connect through librdmacm");
     v = calloc(1, sizeof *v);
     if (!v)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
@@ -289,6 +288,8 @@ static int verbs_open(const struct gtopo_endpoint_options *options, void **endpo
         status = check_port(v, error);
     if (!status)
         status = gtopo_verbs_gids_read(v->context, v->own->port, v->own->gid, v->gids, &v->gid_count, error);
+    if (!status && v->probe->connection_manager)
+        status = gtopo_verbs_cm_open(v, error);
     if (!status && !(v->pd = ibv_alloc_pd(v->context)))
         status = gtopo_verbs_fail_resource(v, "make a protection domain", 0, error);
     if (!status)
@@ -310,8 +311,10 @@ static int verbs_open(const struct gtopo_endpoint_options *options, void **endpo
 static int verbs_run(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct gtopo_verbs *v = endpoint;
-    int status;
+    int status = v->cm ? gtopo_verbs_cm_meet(v, error) : 0;
 
+    if (status)
+        return status;
     if (gtopo_verbs_is_staged(v))
         status = gtopo_verbs_run_staged(v, run, error);
     else if (v->probe->metric == GTOPO_LATENCY_ns)
@@ -325,8 +328,10 @@ static int verbs_run(void *endpoint, const struct gtopo_run *run, struct gtopo_e
 static int verbs_serve(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct gtopo_verbs *v = endpoint;
-    int status;
+    int status = v->cm ? gtopo_verbs_cm_meet(v, error) : 0;
 
+    if (status)
+        return status;
     if (gtopo_verbs_is_staged(v))
         status = gtopo_verbs_serve_staged(v, error);
     else if (v->probe->metric == GTOPO_LATENCY_ns)
@@ -388,7 +393,8 @@ static void verbs_describe(void *endpoint, char *text, size_t size)
     if (v->probe->metric == GTOPO_BANDWIDTH_Bps)
         snprintf(more, sizeof more, ", a completion every %u, lists of %u", gtopo_options_moderation(v->probe),
                  gtopo_options_post_list(v->probe));
-    snprintf(text, size, "RC, MTU %u, %s%s%s", 128u << v->mtu, route, v->inline_B ? ", inline" : "", more);
+    snprintf(text, size, "RC%s, MTU %u, %s%s%s", v->cm ? ", RDMA CM" : "", 128u << v->mtu, route,
+             v->inline_B ? ", inline" : "", more);
 }
 
 static void verbs_reach(void *endpoint, struct gtopo_reach *reach)

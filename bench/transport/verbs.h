@@ -6,7 +6,7 @@
  *   verbs_memory.c     how memory is registered           verbs_latency.c    one message at a time
  *   verbs_connect.c    addresses, routes, connection      verbs_staged.c     through host memory, by copies
  *   verbs_gid.c        the pair of GIDs                   verbs_data.c       filling and checking the memory
- *   verbs_failure.c    what went wrong, in words
+ *   verbs_cm.c         connection through RDMA CM         verbs_failure.c    what went wrong, in words
  *
  * Each queue pair has a send area and a receive area of the same size in the region. An area is a ring of slots, one
  * message a slot, as in perftest: messages of up to half a page walk through a page in steps of a cache line, larger
@@ -25,6 +25,7 @@
 
 #define GTOPO_VERBS_QUEUES_MAX 64
 #define GTOPO_VERBS_NUMBER_MASK 0xffffffu /* queue pair and packet sequence numbers have 24 bits */
+#define GTOPO_VERBS_RETRIES 6 /* rxe takes 7 for endless, which it only is for a receiver that is not ready */
 
 /* Immediate data: of a stream, whether it is the last message; of a ping-pong, how long a flush took, in ns. */
 #define GTOPO_VERBS_LAST 0x80000000u
@@ -44,10 +45,12 @@ struct gtopo_verbs_control {
 
 struct gtopo_verbs_queue {
     struct ibv_qp *qp;
-    uint32_t psn;
+    uint32_t psn;                   /* of what it sends first */
+    uint32_t peer_number, peer_psn; /* from connect() on; with RDMA CM the sequence numbers are its own */
 };
 
 struct gtopo_verbs_staging; /* verbs_staged.c */
+struct gtopo_verbs_cm;      /* verbs_cm.h */
 
 struct gtopo_verbs {
     const struct gtopo_probe_options *probe;
@@ -68,6 +71,7 @@ struct gtopo_verbs {
     uint32_t inline_B;                  /* messages of up to this size travel in the work request */
     struct gtopo_verbs_gid gids[GTOPO_VERBS_GIDS_MAX];
     size_t gid_count;
+    struct gtopo_verbs_cm *cm; /* NULL unless RDMA CM connects; then `gids` are the addresses that it can use */
 
     size_t message_B, slot_B, slots, area_B;
     struct ibv_mr *mr;                   /* of the region, or of the staging buffer */
@@ -85,6 +89,7 @@ struct gtopo_verbs {
     uint32_t peer_control_key;
     int peer_staged;
     uint16_t peer_lid;
+    uint8_t reads_served, reads_started; /* in flight a queue pair */
     enum ibv_mtu mtu;
     const struct gtopo_verbs_gid *gid; /* the one chosen of ours, NULL where LIDs do */
     const char *gid_reason;
@@ -103,7 +108,13 @@ void gtopo_verbs_unregister(struct gtopo_verbs *v);
 /* ---- verbs_connect.c ---- */
 
 int gtopo_verbs_address(void *endpoint, void *data, size_t *size, struct gtopo_error *error);
+/* With RDMA CM it only keeps what the other end said: the two meet in run() and serve(). */
 int gtopo_verbs_connect(void *endpoint, const void *data, size_t size, struct gtopo_error *error);
+/* Make a queue pair ready to receive and send on this route, with the MTU that was chosen. */
+int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t queue, const struct ibv_ah_attr *route,
+                              struct gtopo_error *error);
+/* How often a receiver that is not ready is asked again. */
+uint8_t gtopo_verbs_receiver_retries(const struct gtopo_verbs *v);
 
 /* ---- places ---- */
 

@@ -2,17 +2,17 @@
 /* Addresses of endpoints, the route between two of them, and their connection. */
 #include "bench/transport/verbs.h"
 #include "bench/transport/blob.h"
+#include "bench/transport/verbs_cm.h"
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
 #define UNICAST_LID_MAX 0xbfff
-#define RETRIES 6     /* rxe takes 7 for endless, which it only is for a receiver that is not ready */
 #define RNR_ENDLESS 7 /* a receiver that is slower than the sender is no fault; one that is gone answers nothing */
 #define RNR_TIMER 12  /* 0.64 ms: perftest's */
 #define READS_MAX 255
 #define BLOB_MAGIC "GTOV"
-#define BLOB_VERSION 2
+#define BLOB_VERSION 3
 
 /* An end's address. Little-endian. */
 struct blob {
@@ -26,11 +26,13 @@ struct blob {
     uint32_t key, control_key;
     uint16_t lid;
     uint8_t mtu, link_layer; /* enum ibv_mtu, IBV_LINK_LAYER_… */
-    uint8_t needs_grh, gid_count, reads, reserved[5];
+    uint8_t needs_grh, gid_count, reads, connection_manager, reserved[4];
     struct gtopo_verbs_gid gids[GTOPO_VERBS_GIDS_MAX];
     struct {
         uint32_t number, sequence;
     } queues[GTOPO_VERBS_QUEUES_MAX];
+    uint16_t listening[GTOPO_VERBS_GIDS_MAX]; /* RDMA CM: the responder's port number at each of gids */
+    uint64_t token;                           /* … and what only the two ends know */
 } __attribute__((packed));
 
 _Static_assert(sizeof(struct blob) <= GTOPO_BLOB_MAX, "an address must fit into a blob");
@@ -58,6 +60,8 @@ int gtopo_verbs_address(void *endpoint, void *data, size_t *size, struct gtopo_e
         .needs_grh = (v->port.flags & IBV_QPF_GRH_REQUIRED) != 0,
         .gid_count = (uint8_t)v->gid_count,
         .reads = (uint8_t)(v->reads < READS_MAX ? v->reads : READS_MAX),
+        .connection_manager = v->cm != NULL,
+        .token = v->cm ? htole64(v->cm->token) : 0,
     };
 
     if (*size < sizeof blob)
@@ -65,6 +69,7 @@ int gtopo_verbs_address(void *endpoint, void *data, size_t *size, struct gtopo_e
     for (size_t i = 0; i < v->gid_count; i++) {
         blob.gids[i] = v->gids[i];
         blob.gids[i].index = htole32(v->gids[i].index);
+        blob.listening[i] = v->cm ? htole16(v->cm->listening[i]) : 0;
     }
     for (uint32_t q = 0; q < v->probe->queue_pairs; q++) {
         blob.queues[q].number = htole32(v->queues[q].qp->qp_num);
@@ -94,8 +99,11 @@ static void to_host_order(struct blob *blob)
     blob->key = le32toh(blob->key);
     blob->control_key = le32toh(blob->control_key);
     blob->lid = le16toh(blob->lid);
-    for (size_t i = 0; i < GTOPO_VERBS_GIDS_MAX; i++)
+    blob->token = le64toh(blob->token);
+    for (size_t i = 0; i < GTOPO_VERBS_GIDS_MAX; i++) {
         blob->gids[i].index = le32toh(blob->gids[i].index);
+        blob->listening[i] = le16toh(blob->listening[i]);
+    }
     for (size_t i = 0; i < GTOPO_VERBS_QUEUES_MAX; i++) {
         blob->queues[i].number = le32toh(blob->queues[i].number);
         blob->queues[i].sequence = le32toh(blob->queues[i].sequence);
@@ -111,6 +119,8 @@ static int check_blob(const struct gtopo_verbs *v, const struct blob *blob, stru
     if (blob->metric != probe->metric || blob->operation != probe->operation || blob->message_B != v->message_B ||
         blob->queue_pairs != probe->queue_pairs || blob->staged > 1)
         return refuse(error, "the ends are to measure different things");
+    if (blob->connection_manager != (v->cm != NULL))
+        return refuse(error, "one end is to connect through RDMA CM and the other is not");
     if ((!blob->staged && blob->room_B < v->region->size) || blob->address > UINT64_MAX - blob->room_B)
         return refuse(error, "its memory is too small");
     if (blob->mtu < IBV_MTU_256 || blob->mtu > IBV_MTU_4096 || blob->needs_grh > 1)
@@ -118,7 +128,7 @@ static int check_blob(const struct gtopo_verbs *v, const struct blob *blob, stru
     if (blob->gid_count > GTOPO_VERBS_GIDS_MAX)
         return refuse(error, "it has too many GIDs");
     for (size_t i = 0; i < blob->gid_count; i++)
-        if (!gtopo_verbs_gid_is_valid(&blob->gids[i]))
+        if (!gtopo_verbs_gid_is_valid(&blob->gids[i]) || (v->cm && v->initiator && !blob->listening[i]))
             return refuse(error, "one of its GIDs is none");
     for (uint32_t q = 0; q < probe->queue_pairs; q++)
         if (!blob->queues[q].number || blob->queues[q].number > GTOPO_VERBS_NUMBER_MASK ||
@@ -141,40 +151,50 @@ static int read_blob(const struct gtopo_verbs *v, const void *data, size_t size,
 
 /* ---- the route ---- */
 
-/* Route by GID where the link layer or a router needs it, else by LID. */
-static int choose_route(struct gtopo_verbs *v, const struct blob *peer, struct ibv_ah_attr *route,
-                        struct gtopo_error *error)
+/* The pair of GIDs, or of addresses where RDMA CM connects: which of ours, and which of the other end's. */
+static int choose_pair(struct gtopo_verbs *v, const struct blob *peer, size_t *own, size_t *other,
+                       struct gtopo_error *error)
 {
     const struct gtopo_verbs_gid *initiator = v->initiator ? v->gids : peer->gids;
     const struct gtopo_verbs_gid *responder = v->initiator ? peer->gids : v->gids;
     size_t initiator_count = v->initiator ? v->gid_count : peer->gid_count;
     size_t responder_count = v->initiator ? peer->gid_count : v->gid_count;
+    size_t chosen[2];
+    int status =
+        gtopo_verbs_gids_choose(initiator, initiator_count, responder, responder_count, chosen, &v->gid_reason, error);
+
+    if (!status) {
+        *own = chosen[!v->initiator];
+        *other = chosen[v->initiator != 0];
+    }
+    return status;
+}
+
+/* Route by GID where the link layer or a router needs it, else by LID. */
+static int choose_route(struct gtopo_verbs *v, const struct blob *peer, struct ibv_ah_attr *route,
+                        struct gtopo_error *error)
+{
     int ethernet = v->port.link_layer == IBV_LINK_LAYER_ETHERNET, status;
     int needs_grh = peer->needs_grh || (v->port.flags & IBV_QPF_GRH_REQUIRED) || v->own->gid != GTOPO_AUTO;
-    size_t chosen[2];
+    size_t own, other;
 
-    if (v->port.link_layer != peer->link_layer)
-        return gtopo_fail(error, GTOPO_EDEVICE, "choose two ports of one kind",
-                          "one port is InfiniBand and the other Ethernet: %s port %u and the other end's",
-                          v->own->device, v->own->port);
     *route = (struct ibv_ah_attr){
         .port_num = (uint8_t)v->own->port, .dlid = peer->lid, .sl = (uint8_t)v->probe->service_level};
-    status =
-        gtopo_verbs_gids_choose(initiator, initiator_count, responder, responder_count, chosen, &v->gid_reason, error);
+    status = choose_pair(v, peer, &own, &other, error);
     if (status && (ethernet || needs_grh))
         return status;
-    if (!status && !ethernet && memcmp(initiator[chosen[0]].raw, responder[chosen[1]].raw, 8))
+    if (!status && !ethernet && memcmp(v->gids[own].raw, peer->gids[other].raw, 8))
         needs_grh = 1; /* two subnet prefixes: a router is between */
     if (!ethernet && (!peer->lid || peer->lid > UNICAST_LID_MAX))
         return refuse(error, "its LID is out of range");
     if (!ethernet && !needs_grh)
         return 0;
-    v->gid = &v->gids[chosen[!v->initiator]];
+    v->gid = &v->gids[own];
     route->is_global = 1;
     route->grh.hop_limit = 255;
     route->grh.traffic_class = (uint8_t)v->probe->traffic_class;
     route->grh.sgid_index = (uint8_t)v->gid->index;
-    memcpy(route->grh.dgid.raw, peer->gids[chosen[v->initiator != 0]].raw, sizeof route->grh.dgid.raw);
+    memcpy(route->grh.dgid.raw, peer->gids[other].raw, sizeof route->grh.dgid.raw);
     return 0;
 }
 
@@ -205,33 +225,38 @@ static uint8_t timeout_exponent(uint64_t deadline_ns)
 {
     uint8_t exponent = 14;
 
-    while (exponent > 10 && (UINT64_C(4096) << exponent) * 4 * (1 + RETRIES) > deadline_ns)
+    while (exponent > 10 && (UINT64_C(4096) << exponent) * 4 * (1 + GTOPO_VERBS_RETRIES) > deadline_ns)
         exponent--;
     return exponent;
 }
 
 /* ---- the connection ---- */
 
-static int connect_queue(struct gtopo_verbs *v, struct gtopo_verbs_queue *queue, const struct ibv_ah_attr *route,
-                         uint32_t peer_number, uint32_t peer_sequence, uint8_t peer_reads, struct gtopo_error *error)
+uint8_t gtopo_verbs_receiver_retries(const struct gtopo_verbs *v)
 {
-    uint32_t starts = (uint32_t)v->device.max_qp_init_rd_atom;
+    return gtopo_verbs_uses_receives(v->probe) || gtopo_verbs_is_staged(v) ? RNR_ENDLESS : GTOPO_VERBS_RETRIES;
+}
+
+int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t q, const struct ibv_ah_attr *route,
+                              struct gtopo_error *error)
+{
+    const struct gtopo_verbs_queue *queue = &v->queues[q];
     struct ibv_qp_attr receive = {
         .qp_state = IBV_QPS_RTR,
         .ah_attr = *route,
         .path_mtu = v->mtu,
-        .dest_qp_num = peer_number,
-        .rq_psn = peer_sequence,
-        .max_dest_rd_atomic = (uint8_t)(v->reads < READS_MAX ? v->reads : READS_MAX),
+        .dest_qp_num = queue->peer_number,
+        .rq_psn = queue->peer_psn,
+        .max_dest_rd_atomic = v->reads_served,
         .min_rnr_timer = RNR_TIMER,
     };
     struct ibv_qp_attr send = {
         .qp_state = IBV_QPS_RTS,
         .sq_psn = queue->psn,
         .timeout = timeout_exponent(v->deadline_ns),
-        .retry_cnt = RETRIES,
-        .rnr_retry = gtopo_verbs_uses_receives(v->probe) || gtopo_verbs_is_staged(v) ? RNR_ENDLESS : RETRIES,
-        .max_rd_atomic = (uint8_t)(starts < peer_reads ? starts : peer_reads),
+        .retry_cnt = GTOPO_VERBS_RETRIES,
+        .rnr_retry = gtopo_verbs_receiver_retries(v),
+        .max_rd_atomic = v->reads_started,
     };
     int cause = ibv_modify_qp(queue->qp, &receive,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -247,6 +272,44 @@ static int connect_queue(struct gtopo_verbs *v, struct gtopo_verbs_queue *queue,
     if (cause)
         return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)", "cannot start a queue pair on %s: %s",
                           v->own->device, strerror(cause));
+    /* what the other end may send at once after this must find a receive request */
+    if (gtopo_verbs_uses_receives(v->probe) || gtopo_verbs_is_staged(v))
+        return gtopo_verbs_post_receives(v, q, 0, v->receive_depth, error);
+    return 0;
+}
+
+static void keep_peer(struct gtopo_verbs *v, const struct blob *peer)
+{
+    uint32_t starts = (uint32_t)v->device.max_qp_init_rd_atom;
+
+    v->peer_address = peer->address;
+    v->peer_key = peer->key;
+    v->peer_control = peer->control;
+    v->peer_control_key = peer->control_key;
+    v->peer_lid = peer->lid;
+    v->peer_staged = peer->staged;
+    v->reads_served = (uint8_t)(v->reads < READS_MAX ? v->reads : READS_MAX);
+    v->reads_started = (uint8_t)(starts < peer->reads ? starts : peer->reads);
+    for (uint32_t q = 0; q < v->probe->queue_pairs; q++) {
+        v->queues[q].peer_number = peer->queues[q].number;
+        v->queues[q].peer_psn = peer->queues[q].sequence;
+    }
+}
+
+/* What the two need to meet. */
+static int keep_meeting(struct gtopo_verbs *v, const struct blob *peer, struct gtopo_error *error)
+{
+    size_t own, other;
+    int status = choose_pair(v, peer, &own, &other, error);
+
+    if (status)
+        return status;
+    if (v->port.link_layer == IBV_LINK_LAYER_ETHERNET)
+        v->gid = &v->gids[own];
+    v->cm->chosen = own;
+    v->cm->peer_listening = peer->listening[other];
+    v->cm->peer_token = peer->token;
+    memcpy(v->cm->peer_raw, peer->gids[other].raw, sizeof v->cm->peer_raw);
     return 0;
 }
 
@@ -257,20 +320,18 @@ int gtopo_verbs_connect(void *endpoint, const void *data, size_t size, struct gt
     struct blob peer = {0};
     int status = read_blob(v, data, size, &peer, error);
 
-    if (status || (status = choose_route(v, &peer, &route, error)) || (status = choose_mtu(v, &peer, error)))
+    if (!status && v->port.link_layer != peer.link_layer)
+        status = gtopo_fail(error, GTOPO_EDEVICE, "choose two ports of one kind",
+                            "one port is InfiniBand and the other Ethernet: %s port %u and the other end's",
+                            v->own->device, v->own->port);
+    if (!status)
+        status = v->cm ? keep_meeting(v, &peer, error) : choose_route(v, &peer, &route, error);
+    if (!status)
+        status = choose_mtu(v, &peer, error);
+    if (status)
         return status;
-    v->peer_address = peer.address;
-    v->peer_key = peer.key;
-    v->peer_control = peer.control;
-    v->peer_control_key = peer.control_key;
-    v->peer_lid = peer.lid;
-    v->peer_staged = peer.staged;
-    for (uint32_t q = 0; !status && q < v->probe->queue_pairs; q++) {
-        status =
-            connect_queue(v, &v->queues[q], &route, peer.queues[q].number, peer.queues[q].sequence, peer.reads, error);
-        /* what the other end may send at once after this must find a receive request */
-        if (!status && (gtopo_verbs_uses_receives(v->probe) || gtopo_verbs_is_staged(v)))
-            status = gtopo_verbs_post_receives(v, q, 0, v->receive_depth, error);
-    }
+    keep_peer(v, &peer);
+    for (uint32_t q = 0; !status && !v->cm && q < v->probe->queue_pairs; q++)
+        status = gtopo_verbs_connect_queue(v, q, &route, error);
     return status;
 }

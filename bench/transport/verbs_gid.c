@@ -13,11 +13,11 @@
 
 #define TABLE_MAX 1024 /* entries of a port's table that are looked at */
 
+static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff}; /* ::ffff:0:0/96 */
+
 static int is_ipv4(const uint8_t *raw)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-    return !memcmp(raw, mapped, sizeof mapped);
+    return !memcmp(raw, ipv4_prefix, sizeof ipv4_prefix);
 }
 
 static int is_link_local(const uint8_t *raw)
@@ -35,37 +35,42 @@ static int quality(const struct gtopo_verbs_gid *gid)
 
 /* ---- the table of a port ---- */
 
-static uint8_t count_bits(const uint8_t *mask, size_t size)
+static uint8_t count_bits(const void *mask, size_t size)
 {
     unsigned bits = 0;
     size_t i;
 
     for (i = 0; i < size; i++)
-        bits += (unsigned)__builtin_popcount(mask[i]);
+        bits += (unsigned)__builtin_popcount(((const uint8_t *)mask)[i]);
     return (uint8_t)bits;
+}
+
+int gtopo_verbs_gid_of_address(const struct ifaddrs *address, struct gtopo_verbs_gid *gid)
+{
+    const struct sockaddr *ip = address->ifa_addr, *mask = address->ifa_netmask;
+
+    if (!ip || !mask || (ip->sa_family != AF_INET && ip->sa_family != AF_INET6))
+        return 0;
+    if (ip->sa_family == AF_INET) {
+        memcpy(gid->raw, ipv4_prefix, sizeof ipv4_prefix);
+        memcpy(gid->raw + sizeof ipv4_prefix, &((const struct sockaddr_in *)(const void *)ip)->sin_addr, 4);
+        gid->prefix = (uint8_t)(96 + count_bits(&((const struct sockaddr_in *)(const void *)mask)->sin_addr, 4));
+    } else {
+        memcpy(gid->raw, &((const struct sockaddr_in6 *)(const void *)ip)->sin6_addr, sizeof gid->raw);
+        gid->prefix = count_bits(&((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr, 16);
+    }
+    return 1;
 }
 
 /* The prefix length of the interface address that the GID was made from; 0 when there is none, as in another network
  * namespace. */
 static uint8_t find_prefix(const struct ifaddrs *addresses, const uint8_t *raw)
 {
-    const struct ifaddrs *a;
+    struct gtopo_verbs_gid made;
 
-    for (a = addresses; a; a = a->ifa_next) {
-        if (!a->ifa_addr || !a->ifa_netmask)
-            continue;
-        if (a->ifa_addr->sa_family == AF_INET && is_ipv4(raw)) {
-            const struct sockaddr_in *address = (const void *)a->ifa_addr, *mask = (const void *)a->ifa_netmask;
-
-            if (!memcmp(&address->sin_addr, raw + 12, 4))
-                return (uint8_t)(96 + count_bits((const void *)&mask->sin_addr, 4));
-        } else if (a->ifa_addr->sa_family == AF_INET6) {
-            const struct sockaddr_in6 *address = (const void *)a->ifa_addr, *mask = (const void *)a->ifa_netmask;
-
-            if (!memcmp(&address->sin6_addr, raw, 16))
-                return count_bits((const void *)&mask->sin6_addr, 16);
-        }
-    }
+    for (const struct ifaddrs *a = addresses; a; a = a->ifa_next)
+        if (gtopo_verbs_gid_of_address(a, &made) && !memcmp(made.raw, raw, sizeof made.raw))
+            return made.prefix;
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef GTOPO_BENCH_TRANSPORT_VERBS_GID_H
 #define GTOPO_BENCH_TRANSPORT_VERBS_GID_H
 
+#include <ifaddrs.h>
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,9 @@ struct gtopo_verbs_gid {
  * negative. Errors: GTOPO_EDEVICE, GTOPO_EUSAGE when there is none of that index. */
 int gtopo_verbs_gids_read(struct ibv_context *context, uint32_t port, int32_t only, struct gtopo_verbs_gid *gids,
                           size_t *count, struct gtopo_error *error);
+
+/* An interface's address and prefix as a GID has them; its index and type are left alone. 0 when it is none of IP. */
+int gtopo_verbs_gid_of_address(const struct ifaddrs *address, struct gtopo_verbs_gid *gid);
 
 /* Is it an entry that a port could have? */
 int gtopo_verbs_gid_is_valid(const struct gtopo_verbs_gid *gid);

@@ -66,7 +66,7 @@ struct gtopo_probe_options {
     uint32_t traffic_class;   /**< of the GRH or the IP header, 0 to 255 */
     uint32_t service_level;   /**< 0 to 15; on Ethernet the priority of untagged traffic's map, 0 to 7 */
     int32_t two_way;          /**< both ends drive at once (bandwidth) */
-    int32_t connection_manager; /**< connect through librdmacm: refused by this version */
+    int32_t connection_manager; /**< connect queue pairs through RDMA CM, by IP addresses */
     int32_t flush;              /**< latency into GPU memory counts until the GPU sees the bytes */
     int32_t verify_every;       /**< check each message while it runs, not only the last ones after it */
     uint64_t iterations;        /**< exactly so many messages instead of precision and seconds; 0 for those */

@@ -113,6 +113,15 @@ lab rdma-one -- gtopo-bench probe nic0 --size 8,4K..16K --seconds 0.5
 shown
 check "a sweep over sizes is a table" stdout_has '^ +16 KiB  write +-> half round trip +[0-9.]+  \[.*\] +us '
 check "which says the GID and why" stdout_has '^  from +host; RC, MTU 4096, GID 1 ::ffff:10\.9\.0\.1 \(RoCE v2: same subnet\)'
+lab rdma-one -- gtopo-bench probe nic0 --rdma-cm --seconds 1
+shown
+check "RDMA CM connects a port with itself" stdout_has '^  to +host; RC, RDMA CM, MTU 4096, GID 1 ::ffff:10\.9\.0\.1'
+lab rdma-one -- bash -c 'sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1; gtopo-bench probe nic0 --rdma-cm --gid 0'
+check "a GID without an address is refused: exit status 2" status_is 2
+check "the message says what RDMA CM needs" stderr_has 'GID 0 of rxe0 port 1 has none'
+lab rdma-one -- bash -c 'rm /dev/infiniband/rdma_cm; gtopo-bench probe nic0 --rdma-cm'
+check "no RDMA CM: exit status 3" status_is 3
+check "the message says what to load" stderr_has 'modprobe rdma_ucm'
 lab rdma-one -- gtopo-bench probe nic0 --gid 17
 check "a GID that is not there: exit status 2" status_is 2
 lab rdma-pair --deadline 120 --on b "$lab/serve-perftest" \
@@ -120,9 +129,23 @@ lab rdma-pair --deadline 120 --on b "$lab/serve-perftest" \
 shown
 check "from this host to another" stdout_has '^a\| verbs bandwidth, a/nic0:1 -> b/nic0:1$'
 check "with the GID of each" stdout_has '^a\|   to +host; .*::ffff:10\.9\.0\.2'
+lab rdma-pair --deadline 240 \
+  --on b "socat TCP-LISTEN:7000,fork,reuseaddr EXEC:'gtopo-bench agent' & lab-listening 7000 && lab-signal serving; lab-wait done 200" \
+  --on a "lab-wait serving
+    for operation in write:4K read:4K send:4K write-imm:4K fetch-add:8 compare-swap:8; do
+      gtopo-bench probe nic0:1 b/nic0:1 --launch 'exec socat - TCP:{host}:7000' --rdma-cm -q 3 -t 16 --timeout 10 \
+        --operation \${operation%:*} --size \${operation#*:} --seconds 1
+    done
+    lab-signal done"
+shown
+for operation in write read send write-imm fetch-add compare-swap; do
+  check "RDMA CM connects two hosts for $operation: bandwidth" stdout_has "^a\| .* $operation +(->|<-) +[0-9.]+ .* yes\s*$"
+  check "and latency" stdout_has "^a\| .* $operation +(->|<-) [a-z ]*round trip +[0-9.]+ .* yes\s*$"
+done
+check "and the description says so" stdout_has '^a\|   to +host; RC, RDMA CM, MTU 4096, GID 1 ::ffff:10\.9\.0\.2'
 
 # The unit tests that need an RDMA device.
-for test in test_endpoint test_transport test_probe; do
+for test in test_connection test_endpoint test_transport test_probe; do
   lab rdma-one --deadline 400 -- "$build/tests/unit/$test"
   check "$test with an RDMA device" status_is 0
   check "$test skips nothing there" output_lacks 'SKIPPED'

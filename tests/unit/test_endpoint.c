@@ -49,15 +49,14 @@ static void refused(struct two_ends *two, const void *blob, size_t size)
     assert_true(strlen(error.message) > 0 && strlen(error.message) < sizeof error.message - 1);
 }
 
-static void check_blobs(const char *transport, const char *device, uint32_t operation)
+static void check_blobs(const struct spec *spec)
 {
-    struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0};
     unsigned char own[GTOPO_BLOB_MAX], good[GTOPO_BLOB_MAX], bad[GTOPO_BLOB_MAX + 1] = {0};
     size_t size = sizeof good, own_size = sizeof own, small = 8, i;
     struct two_ends two;
     uint32_t random = 1;
 
-    open_two(&spec, &two);
+    open_two(spec, &two);
     assert_int_equal(address_of(&two, 1, good, &size), 0);
     assert_int_equal(address_of(&two, 0, own, &own_size), 0);
     assert_int_equal(address_of(&two, 1, bad, &small), GTOPO_EUSAGE);
@@ -85,7 +84,7 @@ static void check_blobs(const char *transport, const char *device, uint32_t oper
             connect_first(&two, bad, size, NULL);
     }
     close_two(&two);
-    open_two(&spec, &two);
+    open_two(spec, &two);
     size = sizeof good;
     assert_int_equal(address_of(&two, 1, good, &size), 0);
     assert_int_equal(connect_first(&two, good, size, NULL), 0);
@@ -125,7 +124,7 @@ static void open_fails(const struct spec *spec, int wanted, const char *said)
 
 static void test_ofi_unknown_provider(void **state)
 {
-    struct spec spec = {"ofi", "pigeon", GTOPO_SEND, GTOPO_LATENCY_ns, 8, 1, 0, 0};
+    struct spec spec = {"ofi", "pigeon", GTOPO_SEND, GTOPO_LATENCY_ns, 8, 1, 0, 0, 0};
 
     (void)state;
     open_fails(&spec, GTOPO_EMISSING, "pigeon");
@@ -133,15 +132,15 @@ static void test_ofi_unknown_provider(void **state)
     open_fails(&spec, GTOPO_EMISSING, "nowhere0");
     spec.device = ":";
     open_fails(&spec, GTOPO_EUSAGE, "provider");
-    spec = (struct spec){"ofi", "tcp", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 0, 1, 0, 0};
+    spec = (struct spec){"ofi", "tcp", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 0, 1, 0, 0, 0};
     open_fails(&spec, GTOPO_EUSAGE, "message_B");
-    spec = (struct spec){"ofi", "shm", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 1, 8000, 0, 0};
+    spec = (struct spec){"ofi", "shm", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 1, 8000, 0, 0, 0};
     open_fails(&spec, GTOPO_EUSAGE, "in flight");
 }
 
 static void test_verbs_unknown_device(void **state)
 {
-    struct spec spec = {"verbs", "pigeon0", GTOPO_WRITE, GTOPO_LATENCY_ns, 8, 1, 0, 0};
+    struct spec spec = {"verbs", "pigeon0", GTOPO_WRITE, GTOPO_LATENCY_ns, 8, 1, 0, 0, 0};
 
     (void)state;
     open_fails(&spec, GTOPO_EMISSING, "pigeon0");
@@ -155,7 +154,7 @@ static void note_signal(int number)
 /* The library installs no signal handlers, and libfabric none through us. */
 static void test_ofi_leaves_signals_alone(void **state)
 {
-    struct spec spec = {"ofi", "shm", GTOPO_SEND, GTOPO_LATENCY_ns, 8, 1, 0, 0};
+    struct spec spec = {"ofi", "shm", GTOPO_SEND, GTOPO_LATENCY_ns, 8, 1, 0, 0, 0};
     struct sigaction action = {.sa_handler = note_signal}, term, interrupt, after;
     struct two_ends two;
 
@@ -207,19 +206,25 @@ static void test_memory(void **state)
 static void test_tcp_blobs(void **state)
 {
     (void)state;
-    check_blobs("ofi", "tcp", GTOPO_SEND);
+    check_blobs(&(struct spec){"ofi", "tcp", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0, 0});
 }
 
 static void test_shm_blobs(void **state)
 {
     (void)state;
-    check_blobs("ofi", "shm", GTOPO_SEND);
+    check_blobs(&(struct spec){"ofi", "shm", GTOPO_SEND, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0, 0});
 }
 
 static void test_verbs_blobs(void **state)
 {
     (void)state;
-    check_blobs("verbs", need_rdma(), GTOPO_WRITE);
+    check_blobs(&(struct spec){"verbs", need_rdma(), GTOPO_WRITE, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0, 0});
+}
+
+static void test_connection_manager_blobs(void **state)
+{
+    (void)state;
+    check_blobs(&(struct spec){"verbs", need_rdma(), GTOPO_WRITE, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0, 1});
 }
 
 int main(void)
@@ -233,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_tcp_blobs),
         cmocka_unit_test(test_shm_blobs),
         cmocka_unit_test(test_verbs_blobs),
+        cmocka_unit_test(test_connection_manager_blobs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,8 @@ static void must_run(struct child *child, const struct gtopo_probe_options *opti
     assert_true(result->verified);
     assert_string_equal(result->from.way, "host");
     assert_string_equal(result->to.way, "host");
+    if (!strcmp(options->transport, "verbs"))
+        assert_int_equal(!strncmp(result->to.description, "RC, RDMA CM, MTU ", 17), options->connection_manager);
     if (options->two_way) {
         assert_true(result->forward > 0 && result->reverse > 0);
         assert_true(result->forward + result->reverse == result->median);
@@ -159,6 +161,78 @@ static void test_options(void **state)
         must_run(&child, &options);
     }
     end_child(&child);
+}
+
+static unsigned count_fds(pid_t pid)
+{
+    char path[64];
+    unsigned count = 0;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* What RDMA CM connects measures the same, and leaves nothing open but what librdmacm keeps for the next time. */
+static void test_connection_manager(void **state)
+{
+    const char *device = need_rdma();
+    struct gtopo_probe_result *result = calloc(1, sizeof *result);
+    struct gtopo_probe_options options;
+    struct gtopo_error error = {0};
+    struct child child;
+    unsigned own, served;
+
+    (void)state;
+    start_child(&child);
+    defaults(&options, "verbs", device);
+    options.connection_manager = 1;
+    if (run(&child, &options, result, &error) == GTOPO_EMISSING) {
+        end_child(&child);
+        free(result);
+        skip_missing(&error);
+    }
+    own = count_fds(getpid());
+    served = count_fds(child.pid);
+    for (uint32_t operation = GTOPO_WRITE; operation <= GTOPO_COMPARE_SWAP; operation++) {
+        defaults(&options, "verbs", device);
+        options.connection_manager = 1;
+        options.operation = operation;
+        set_size(&options, 1024);
+        options.depth = 16;
+        must_run(&child, &options);
+        options.queue_pairs = 5;
+        options.two_way = 1;
+        options.precision = 0; /* the whole time: enough samples at both ends, also in software on a busy machine */
+        options.seconds = 2;
+        options.mtu_B = 256;
+        options.traffic_class = 96;
+        options.service_level = 3;
+        must_run(&child, &options);
+        options.queue_pairs = 1;
+        options.two_way = 0;
+        options.precision = 0.5;
+        options.metric = GTOPO_LATENCY_ns;
+        must_run(&child, &options);
+    }
+    defaults(&options, "verbs", device);
+    options.connection_manager = 1;
+    set_size(&options, 256);
+    options.depth = 2;
+    options.queue_pairs = 64;
+    options.seconds = 2;
+    must_run(&child, &options);
+    options.to.gid = 200;
+    assert_int_equal(run(&child, &options, result, &error), GTOPO_EUSAGE);
+    assert_int_equal(count_fds(getpid()), own);
+    assert_int_equal(count_fds(child.pid), served);
+    end_child(&child);
+    free(result);
 }
 
 /* A count that leaves slots unused is no wrong data. */
@@ -292,13 +366,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_ofi),
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_few_messages),
-        cmocka_unit_test(test_failure_is_not_the_end),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_ofi),          cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_connection_manager),
+        cmocka_unit_test(test_few_messages), cmocka_unit_test(test_failure_is_not_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

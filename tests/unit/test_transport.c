@@ -279,14 +279,14 @@ static void check_shapes(const char *transport, const char *device, uint32_t ope
     size_t i;
 
     for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, sizes[i], 16, 0.05, 0};
+        struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, sizes[i], 16, 0.05, 0, 0};
 
         check_measurement(&spec);
         spec.metric = GTOPO_LATENCY_ns;
         check_measurement(&spec);
     }
     for (i = 0; i < sizeof depths / sizeof *depths; i++) {
-        struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 4096, depths[i], 0.05, 0};
+        struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 4096, depths[i], 0.05, 0, 0};
 
         check_measurement(&spec);
     }
@@ -329,7 +329,7 @@ static void check_death(const struct spec *spec, int victim)
 
 static void check_deaths(const char *transport, const char *device, uint32_t operation)
 {
-    struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 65536, 32, 30, DEADLINE_NS};
+    struct spec spec = {transport, device, operation, GTOPO_BANDWIDTH_Bps, 65536, 32, 30, DEADLINE_NS, 0};
     int victim;
 
     for (victim = 0; victim < 2; victim++) {

@@ -32,6 +32,7 @@ struct spec {
     uint32_t depth;
     double seconds;
     uint64_t deadline_ns; /* 0 for PATIENCE_NS */
+    int connection_manager;
 };
 
 /* One end of a probe. `probe` and `region` are used by the endpoint until it is closed. */
@@ -73,6 +74,7 @@ __attribute__((unused)) static int open_end(const struct spec *spec, int initiat
     end->probe.metric = spec->metric;
     end->probe.message_B = spec->message_B;
     end->probe.depth = spec->depth;
+    end->probe.connection_manager = spec->connection_manager;
     if ((status = gtopo_probe_options_check(&end->probe, error)) ||
         (status = gtopo_transport_find(spec->transport, &end->transport, error)) ||
         (status = gtopo_memory_find("host", &end->region, error)))
