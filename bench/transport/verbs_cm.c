@@ -451,7 +451,7 @@ static int await_news(const struct gtopo_verbs *v, uint64_t deadline_ns, struct 
         if (errno != EAGAIN && errno != EINTR)
             return fail_call(v, "tell what happened", error);
         if (!left_ms)
-            return gtopo_verbs_fail_expired(v, "connection through RDMA CM", error);
+            return gtopo_verbs_fail_expired(v, NULL, "connection through RDMA CM", error);
         poll(&input, 1, left_ms < 1000 ? (int)left_ms : 1000);
     }
     read_event(event, news);

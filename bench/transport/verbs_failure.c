@@ -95,7 +95,7 @@ int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wai
 {
     struct ibv_port_attr port;
 
-    if (wait->given_up)
+    if (wait && wait->given_up)
         return gtopo_wait_fail_given_up(error);
     if (link_is_down(v, &port))
         return fail_link(v, &port, NULL, error);
