@@ -159,10 +159,12 @@ static int responder_failed(struct state *s)
         later = receive(s, s->ends[0], deadline_in(s, RUNNING_SLACK_NS), &message);
     } while (!later && !strcmp(gtopo_message_type(message), "running"));
     json_decref(message);
-    if (later && cause.code == GTOPO_EPEER && error->code != GTOPO_ETIMEOUT)
-        gtopo_fail(error, cause.code, error->hint[0] ? error->hint : cause.hint, "%.700s; %.300s", cause.message,
-                   error->message);
-    else
+    if (later && cause.code == GTOPO_EPEER && error->code != GTOPO_ETIMEOUT) {
+        struct gtopo_error said = *error;
+
+        gtopo_fail(error, cause.code, said.hint[0] ? said.hint : cause.hint, "%.700s; %.300s", cause.message,
+                   said.message);
+    } else
         *error = cause;
     return status;
 }

@@ -56,7 +56,7 @@ static int fail_completion(const struct gtopo_verbs *v, const struct ibv_wc *wc,
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
         if (advices[i].status == wc->status)
             advice = &advices[i];
-    if (advice->code == GTOPO_EPEER && link_is_down(v, &port))
+    if (link_is_down(v, &port)) /* whatever the device makes of it */
         return fail_link(v, &port, ibv_wc_status_str(wc->status), error);
     return gtopo_fail(error, advice->code, advice->hint,
                       "an RDMA %s through %s port %u failed: %s: \"%s\" (status %d, vendor 0x%x)",
