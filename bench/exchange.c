@@ -11,8 +11,10 @@
 #define SECOND_NS UINT64_C(1000000000)
 /* What an agent may take on top of the transport's own deadline: registering memory, loading a module. */
 #define SLACK_NS (5 * SECOND_NS)
-/* … and in mid-run, where it tells of itself twice a second. */
+/* … in mid-run, where it tells of itself twice a second. */
 #define RUNNING_SLACK_NS SECOND_NS
+/* … and at the end, where it compares the bytes that came: slower than any processor does. */
+#define COMPARE_NS_A_BYTE 10
 /* After a cancel, to hand over what was measured and to say whether the data was right. */
 #define CANCELLED_RESULT_NS (SECOND_NS / 2)
 #define CANCELLED_STOP_NS (SECOND_NS / 5)
@@ -37,6 +39,11 @@ static uint64_t deadline_in(const struct state *s, uint64_t slack_ns)
 static uint64_t step_deadline(const struct state *s)
 {
     return deadline_in(s, SLACK_NS);
+}
+
+static uint64_t stop_deadline(const struct state *s)
+{
+    return deadline_in(s, RUNNING_SLACK_NS + s->options->queue_pairs * s->options->message_B * COMPARE_NS_A_BYTE);
 }
 
 static int send(struct state *s, const struct gtopo_stream *stream, json_t *message)
@@ -74,9 +81,10 @@ static int is_of_type(struct state *s, const struct gtopo_stream *stream, const 
     return GTOPO_EPROTOCOL;
 }
 
-static int expect(struct state *s, const struct gtopo_stream *stream, const char *type, json_t **message)
+static int expect(struct state *s, const struct gtopo_stream *stream, const char *type, uint64_t deadline_ns,
+                  json_t **message)
 {
-    int status = receive(s, stream, step_deadline(s), message);
+    int status = receive(s, stream, deadline_ns, message);
 
     return status ? status : is_of_type(s, stream, type, message);
 }
@@ -99,7 +107,7 @@ static int prepare(struct state *s, json_t *addresses[2])
     for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++) {
         json_t *message = NULL;
         struct gtopo_error earlier = *s->error;
-        int failed = expect(s, s->ends[i], "prepared", &message);
+        int failed = expect(s, s->ends[i], "prepared", step_deadline(s), &message);
 
         if (!failed)
             addresses[i] = json_incref(json_object_get(message, "address"));
@@ -200,7 +208,7 @@ static void await_stopped(struct state *s, int which, int *status)
     while (!stopped && !s->broken) {
         struct gtopo_error earlier = *s->error;
         json_t *message = NULL;
-        int failed = expect(s, s->ends[which], "stopped", &message);
+        int failed = expect(s, s->ends[which], "stopped", stop_deadline(s), &message);
 
         stopped = !failed;
         if (stopped)
@@ -231,7 +239,7 @@ static int connect_end(struct state *s, int which, json_t *address)
     int status = send(s, s->ends[which], go(address));
 
     if (!status)
-        status = expect(s, s->ends[which], "connected", &message);
+        status = expect(s, s->ends[which], "connected", step_deadline(s), &message);
     json_decref(message);
     return status;
 }

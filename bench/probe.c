@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define START_NS UINT64_C(5000000000) /* a program that serves may still be starting */
+
 /* An agent in a thread of this process, at the other end of a socket pair. */
 struct here {
     pthread_t thread;
@@ -58,14 +60,17 @@ static void end_here(struct here *here)
     pthread_join(here->thread, NULL);
 }
 
-static int greet(const struct gtopo_stream *stream, const struct gtopo_cancel *cancel, char machine[GTOPO_MACHINE_MAX],
-                 struct gtopo_error *error)
+static int greet(const struct gtopo_stream *stream, double deadline_s, const struct gtopo_cancel *cancel,
+                 char machine[GTOPO_MACHINE_MAX], struct gtopo_error *error)
 {
     int status = gtopo_stream_prepare_fd(stream->input_fd, error);
 
     if (!status)
         status = gtopo_stream_prepare_fd(stream->output_fd, error);
-    return status ? status : gtopo_hello(stream, gtopo_clock_ns() + GTOPO_HELLO_DEADLINE_NS, cancel, machine, error);
+    if (!status)
+        status =
+            gtopo_hello(stream, gtopo_clock_ns() + (uint64_t)(deadline_s * 1e9) + START_NS, cancel, machine, error);
+    return status;
 }
 
 int gtopo_probe_run(const struct gtopo_probe_options *options, const struct gtopo_probe_stream *from,
@@ -90,12 +95,12 @@ int gtopo_probe_run(const struct gtopo_probe_options *options, const struct gtop
         streams[0] = (struct gtopo_stream){from->input_fd, from->output_fd, from->name ? from->name : "the initiator"};
     else
         streams[0].input_fd = streams[0].output_fd = here.fd;
-    status = greet(&streams[0], cancel, machines[0], error);
+    status = greet(&streams[0], options->deadline_s, cancel, machines[0], error);
     if (!facts->alone) {
         streams[1] = (struct gtopo_stream){to->input_fd, to->output_fd, to->name ? to->name : "the responder"};
         exchange.responder = &streams[1];
         if (!status)
-            status = greet(&streams[1], cancel, machines[1], error);
+            status = greet(&streams[1], options->deadline_s, cancel, machines[1], error);
     }
     exchange.one_machine = machines[0][0] && !strcmp(machines[0], machines[1]);
     exchange.shared = exchange.one_machine && options->from.numa == options->to.numa;
