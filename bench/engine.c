@@ -303,13 +303,30 @@ static void fill_result(const struct gtopo_engine *engine, const struct sampling
     snprintf(result->method, sizeof result->method, "%s", engine->transport->method(options));
 }
 
+/* Written to beforehand, so that the loop does not wait for the kernel to bring in pages. */
+static uint64_t *new_times(size_t count)
+{
+    uint64_t *times = malloc(count * sizeof *times);
+
+    for (size_t i = 0; times && i < count; i++)
+        times[i] = GTOPO_TRACE_SAME;
+    return times;
+}
+
+static void fill_in(uint64_t *times, uint64_t count)
+{
+    for (uint64_t i = 1; i < count; i++)
+        if (times[i] == GTOPO_TRACE_SAME)
+            times[i] = times[i - 1];
+}
+
 /* Room for the times of each message, of a run with a count; perftest's figures stand on them. */
 static int make_trace(const struct gtopo_probe_options *options, struct gtopo_trace *trace, struct gtopo_error *error)
 {
     size_t count = (size_t)(options->iterations * options->queue_pairs);
 
-    trace->posted_ns = calloc(count, sizeof *trace->posted_ns);
-    trace->completed_ns = calloc(count, sizeof *trace->completed_ns);
+    trace->posted_ns = new_times(count);
+    trace->completed_ns = new_times(count);
     return trace->posted_ns && trace->completed_ns ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
 }
 
@@ -318,6 +335,8 @@ static int add_perftest(const struct gtopo_probe_options *options, const struct 
 {
     if (!trace->posted)
         return 0;
+    fill_in(trace->posted_ns, trace->posted);
+    fill_in(trace->completed_ns, trace->completed);
     if (options->metric == GTOPO_LATENCY_ns)
         return gtopo_perftest_latency(trace, options->operation, figures, error);
     gtopo_perftest_bandwidth(trace, options->message_B, options->queue_pairs, figures);

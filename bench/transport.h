@@ -58,7 +58,12 @@ struct gtopo_endpoint_options {
     uint64_t deadline_ns;                    /* longest time without progress */
 };
 
-/* When each message was posted and when it was seen complete, for perftest's figures. */
+/*
+ * When each message was posted and when it was seen complete, for perftest's figures. Of messages that were posted as
+ * one list, or seen complete at once, the first has the time and the others may keep GTOPO_TRACE_SAME, so that noting
+ * them costs nothing in the loop; gtopo_engine_run() fills them in after it.
+ */
+#define GTOPO_TRACE_SAME UINT64_MAX
 struct gtopo_trace {
     uint64_t *posted_ns, *completed_ns; /* of so many messages: gtopo_run.messages · queue pairs */
     uint64_t posted, completed;

@@ -7,6 +7,7 @@
  *   verbs_connect.c    addresses, routes, connection      verbs_staged.c     through host memory, by copies
  *   verbs_gid.c        the pair of GIDs                   verbs_data.c       filling and checking the memory
  *   verbs_cm.c         connection through RDMA CM         verbs_failure.c    what went wrong, in words
+ *   verbs_ring.c       the requests of many messages
  *
  * Each queue pair has a send area and a receive area of the same size in the region. An area is a ring of slots, one
  * message a slot, as in perftest: messages of up to half a page walk through a page in steps of a cache line, larger

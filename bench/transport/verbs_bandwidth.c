@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many messages in flight. Requests are made once and linked to lists; what changes from message to message is where it
- * lies. Nothing from post to poll allocates, prints or calls the kernel but for the clock.
+ * Many messages in flight. Requests are made once (verbs_ring.h), and a list is a stretch of their ring, so that what
+ * is posted need not be touched message by message. Nothing from post to poll allocates, prints or calls the kernel but
+ * for the clock.
  *
  * One loop serves every part an end can have: it drives (posts messages and counts their completions), it takes
  * (answers receives), or both. Ends of a two-way probe, where there is no message that could say so, tell each other of
@@ -9,6 +10,7 @@
  */
 #include "bench/transport/verbs.h"
 #include "bench/transport/loop.h"
+#include "bench/transport/verbs_ring.h"
 #include <endian.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@
 #define ID_MESSAGES(id) ((uint32_t)(id))
 
 struct queue_state {
-    size_t send, receive, offset; /* both areas, and where in them the next message lies */
+    struct gtopo_verbs_ring ring; /* of an end that drives */
     uint64_t posted, completed;
     uint64_t received, receives_posted;
     uint32_t unsignalled; /* messages since the last that has a completion */
@@ -40,13 +42,12 @@ struct stream {
     uint64_t round_ns; /* when this round began */
     uint64_t round;    /* messages of a queue pair up to the next check of all slots; UINT64_MAX for no checks */
     uint32_t list, moderation, depth;
+    unsigned int flags; /* of a request without a completion */
     int drives, takes;
     int stopping; /* no more messages than are needed to end */
     int controls; /* control words under way */
     enum ibv_wr_opcode opcode, last_opcode;
     struct queue_state queues[GTOPO_VERBS_QUEUES_MAX];
-    struct ibv_send_wr requests[LIST_MAX];
-    struct ibv_sge pieces[LIST_MAX];
 };
 
 /* ---- preparing ---- */
@@ -62,30 +63,10 @@ static const struct {
     [GTOPO_COMPARE_SWAP] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
 };
 
-static void prepare_requests(struct stream *s)
-{
-    const struct gtopo_verbs *v = s->v;
-
-    for (uint32_t i = 0; i < s->list; i++) {
-        struct ibv_send_wr *request = &s->requests[i];
-
-        s->pieces[i].lkey = v->mr->lkey;
-        s->pieces[i].length = (uint32_t)v->message_B;
-        request->sg_list = &s->pieces[i];
-        request->num_sge = 1;
-        request->opcode = s->opcode;
-        request->next = request + 1;
-        if (gtopo_operation_is_atomic(v->probe->operation)) {
-            request->wr.atomic.rkey = v->peer_key;
-            request->wr.atomic.compare_add = 1;
-        } else
-            request->wr.rdma.rkey = v->peer_key; /* a send does not look at it */
-    }
-}
-
-static void prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_run *run)
+static int prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error)
 {
     const struct gtopo_probe_options *probe = v->probe;
+    int status = 0;
 
     s->v = v;
     s->meter.run = run;
@@ -96,51 +77,20 @@ static void prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_
     s->depth = probe->depth;
     s->moderation = gtopo_options_moderation(probe);
     s->list = gtopo_options_post_list(probe);
+    s->flags = v->inline_B ? IBV_SEND_INLINE : 0;
     s->opcode = opcodes[probe->operation].opcode;
     s->last_opcode = opcodes[probe->operation].last;
     s->round = probe->verify_every ? v->slots : UINT64_MAX;
     s->round_ns = gtopo_clock_ns();
-    for (uint32_t q = 0; q < probe->queue_pairs; q++) {
+    for (uint32_t q = 0; q < probe->queue_pairs; q++)
         s->queues[q].receives_posted = v->receive_depth;
-        s->queues[q].send = gtopo_verbs_send_offset(v, q, 0);
-        s->queues[q].receive = gtopo_verbs_receive_offset(v, q, 0);
-    }
     gtopo_wait_init(&s->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK);
-    prepare_requests(s);
+    for (uint32_t q = 0; !status && s->drives && q < probe->queue_pairs; q++)
+        status = gtopo_verbs_ring_open(&s->queues[q].ring, v, q, s->list, s->opcode, s->flags, error);
+    return status;
 }
 
 /* ---- posting ---- */
-
-/* Where the next message of a queue pair comes from and goes to. */
-static inline void place(struct stream *s, uint32_t i, struct queue_state *state)
-{
-    const struct gtopo_verbs *v = s->v;
-    struct ibv_send_wr *request = &s->requests[i];
-    size_t sent = state->send + state->offset, received = state->receive + state->offset;
-
-    state->offset += v->slot_B;
-    if (state->offset == v->slots * v->slot_B)
-        state->offset = 0;
-    switch (s->opcode) {
-    case IBV_WR_RDMA_READ: /* from the other end's send area */
-        s->pieces[i].addr = v->address + received;
-        request->wr.rdma.remote_addr = v->peer_address + sent;
-        break;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-    case IBV_WR_ATOMIC_CMP_AND_SWP: /* on one counter a queue pair; the answers come into the send area */
-        s->pieces[i].addr = v->address + sent;
-        request->wr.atomic.remote_addr = v->peer_address + state->receive;
-        if (s->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) { /* each finds what the one before it left, and counts on */
-            request->wr.atomic.compare_add = state->posted;
-            request->wr.atomic.swap = state->posted + 1;
-        }
-        break;
-    default:
-        s->pieces[i].addr = v->address + sent;
-        request->wr.rdma.remote_addr = v->peer_address + received;
-    }
-    state->posted++;
-}
 
 /* May the driving of a queue pair end here? Every slot was written, so that the other end can check them all. */
 static inline int may_end(const struct stream *s, const struct queue_state *state)
@@ -166,30 +116,55 @@ static inline uint32_t room(const struct stream *s, const struct queue_state *st
     return (uint32_t)(left < free ? left : free);
 }
 
+/* Each compare-and-swap finds what the one before it left, and counts on. */
+static void set_swaps(const struct queue_state *state, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct ibv_send_wr *request = gtopo_verbs_ring_request(&state->ring, i);
+
+        request->wr.atomic.compare_add = state->posted + i;
+        request->wr.atomic.swap = state->posted + i + 1;
+    }
+}
+
+static inline void ask_completion(const struct stream *s, struct ibv_send_wr *request, uint32_t queue,
+                                  uint32_t messages)
+{
+    request->send_flags = s->flags | IBV_SEND_SIGNALED;
+    request->wr_id = ID(queue, messages);
+}
+
+/* What it does is for the list and for its completions: most messages cost nothing here. */
 static int post_list(struct stream *s, uint32_t queue, uint32_t count)
 {
     struct queue_state *state = &s->queues[queue];
-    uint32_t base = s->v->inline_B ? IBV_SEND_INLINE : 0;
-    struct ibv_send_wr *refused, *last = &s->requests[count - 1];
+    struct ibv_send_wr *last = gtopo_verbs_ring_request(&state->ring, count - 1), *after = last->next, *refused;
+    uint32_t signalled = s->moderation - state->unsignalled, i; /* the first of the list, from 1 */
     int cause;
 
-    for (uint32_t i = 0; i < count; i++) {
-        struct ibv_send_wr *request = &s->requests[i];
-
-        place(s, i, state);
-        request->send_flags = base;
-        if (++state->unsignalled == s->moderation || state->posted == s->messages || state->posted == s->round) {
-            request->send_flags |= IBV_SEND_SIGNALED;
-            request->wr_id = ID(queue, state->unsignalled);
-            state->unsignalled = 0;
-        }
+    if (s->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+        set_swaps(state, count);
+    state->posted += count;
+    state->unsignalled += count;
+    for (i = signalled; i <= count; i += s->moderation) {
+        ask_completion(s, gtopo_verbs_ring_request(&state->ring, i - 1), queue, s->moderation);
+        state->unsignalled -= s->moderation;
     }
-    if (s->trace)
-        for (uint32_t i = 0; i < count; i++)
-            s->trace->posted_ns[s->trace->posted++] = gtopo_clock_ns();
+    if (state->unsignalled && (state->posted == s->messages || state->posted == s->round)) {
+        ask_completion(s, last, queue, state->unsignalled);
+        state->unsignalled = 0;
+    }
+    if (s->trace) {
+        s->trace->posted_ns[s->trace->posted] = gtopo_clock_ns();
+        s->trace->posted += count;
+    }
     last->next = NULL;
-    cause = ibv_post_send(s->v->queues[queue].qp, s->requests, &refused);
-    last->next = last + 1;
+    cause = ibv_post_send(s->v->queues[queue].qp, gtopo_verbs_ring_request(&state->ring, 0), &refused);
+    last->next = after;
+    for (i = signalled; i < count; i += s->moderation) /* they will be used again, for messages without */
+        gtopo_verbs_ring_request(&state->ring, i - 1)->send_flags = s->flags;
+    last->send_flags = s->flags;
+    gtopo_verbs_ring_advance(&state->ring, count);
     return cause;
 }
 
@@ -222,14 +197,15 @@ static int send_last(struct stream *s, struct gtopo_error *error)
 
         if (state->last_sent || state->posted != state->completed)
             continue;
-        place(s, 0, state);
-        last = s->requests[0];
+        last = *gtopo_verbs_ring_request(&state->ring, 0);
         last.next = NULL;
         last.opcode = s->last_opcode;
         last.imm_data = htobe32(GTOPO_VERBS_LAST);
-        last.send_flags = IBV_SEND_SIGNALED | (s->v->inline_B ? IBV_SEND_INLINE : 0);
+        last.send_flags = s->flags | IBV_SEND_SIGNALED;
         last.wr_id = ID(q, 1) | ID_LAST;
         state->last_sent = 1;
+        gtopo_verbs_ring_advance(&state->ring, 1);
+        state->posted++;
         cause = ibv_post_send(s->v->queues[q].qp, &last, &refused);
         if (cause)
             return gtopo_verbs_fail_post(s->v, cause, error);
@@ -382,9 +358,10 @@ static void count_done(struct stream *s, uint64_t done)
 {
     uint64_t now_ns = gtopo_clock_ns();
 
-    if (s->trace)
-        for (uint64_t i = 0; i < done; i++)
-            s->trace->completed_ns[s->trace->completed++] = now_ns;
+    if (s->trace) {
+        s->trace->completed_ns[s->trace->completed] = now_ns;
+        s->trace->completed += done;
+    }
     if (!s->stopping && s->round == UINT64_MAX && gtopo_meter_add(&s->meter, done, now_ns))
         stop_early(s);
     if (s->messages && all_completed(s, s->messages))
@@ -521,6 +498,8 @@ static int finish(struct stream *s, int status, struct gtopo_error *error)
         keep_counts(s);
     if (!status && gtopo_operation_is_atomic(s->v->probe->operation))
         status = read_counters(s, error);
+    for (uint32_t q = 0; q < s->v->probe->queue_pairs; q++)
+        gtopo_verbs_ring_close(&s->queues[q].ring);
     free(s);
     return status;
 }
@@ -533,8 +512,8 @@ int gtopo_verbs_run_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *run
 
     if (!s)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    prepare(s, v, run);
-    if (v->probe->two_way)
+    status = prepare(s, v, run, error);
+    if (!status && v->probe->two_way)
         status = send_word(s, GTOPO_VERBS_START, error);
     while (!status && !drained(s))
         status = step(s, error);
@@ -555,8 +534,8 @@ int gtopo_verbs_serve_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *r
 
     if (!s)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    prepare(s, v, run);
-    if (run)
+    status = prepare(s, v, run, error);
+    if (!status && run)
         status = await_word(s, GTOPO_VERBS_START, error);
     while (!status && !(drained(s) && taken(s) && (!words || v->control->in == GTOPO_VERBS_STOP))) {
         if (run && v->control->in == GTOPO_VERBS_STOP)

@@ -47,12 +47,25 @@ static int fail_link(const struct gtopo_verbs *v, const struct ibv_port_attr *po
                       ibv_port_state_str(port->state), then ? "; " : "", then ? then : "");
 }
 
-static int fail_completion(const struct gtopo_verbs *v, const struct ibv_wc *wc, struct gtopo_error *error)
+/* Of requests that were flushed another one was the first to fail, perhaps on the other queue: that says more. */
+static void find_first(const struct gtopo_verbs *v, struct ibv_wc *wc)
+{
+    struct ibv_cq *const queues[] = {v->send_cq, v->receive_cq};
+    struct ibv_wc other;
+
+    for (int i = 0; i < 2; i++)
+        while (wc->status == IBV_WC_WR_FLUSH_ERR && queues[i] && ibv_poll_cq(queues[i], 1, &other) > 0)
+            if (other.status != IBV_WC_SUCCESS)
+                *wc = other;
+}
+
+static int fail_completion(const struct gtopo_verbs *v, struct ibv_wc *wc, struct gtopo_error *error)
 {
     static const struct advice unknown = {0, GTOPO_EDEVICE, "the device refused", "look at the kernel log (dmesg)"};
     const struct advice *advice = &unknown;
     struct ibv_port_attr port;
 
+    find_first(v, wc);
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
         if (advices[i].status == wc->status)
             advice = &advices[i];

@@ -151,6 +151,13 @@ for test in test_connection test_endpoint test_transport test_probe; do
   check "$test skips nothing there" output_lacks 'SKIPPED'
 done
 
+# ---- from post to poll ----
+
+"$lab/../bench/instructions" --path "$build" > "$work/stdout" 2> "$work/stderr"
+status=$?
+shown
+check "no allocation, printing or system call of ours from post to poll" status_is 0
+
 # ---- what goes wrong ----
 
 lab nic-down -- gtopo-bench run -o - --seconds 1
