@@ -104,8 +104,11 @@ p = d["probes"]
 sys.exit(0 if eval(sys.argv[2]) else 1)
 END
 }
-for operation in write read send write-imm fetch-add compare-swap; do
-  lab rdma-one -- gtopo-bench probe nic0 --operation $operation --json --seconds 0.5
+operations="write read send write-imm fetch-add compare-swap"
+lab rdma-one --deadline 120 --out "$work/out" -- bash -c \
+  "for o in $operations; do gtopo-bench probe nic0 --operation \$o --json --seconds 0.5 > \$OUT/\$o.json; done"
+for operation in $operations; do
+  cp "$work/out/$operation.json" "$work/stdout"
   check "$operation is measured and verified" document \
     "not d['failures'] and len(p) == 2 and all(x['operation'] == '$operation' and x['verified'] for x in p)"
 done
