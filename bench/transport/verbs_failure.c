@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#define LINK_LOOKS 10
+#define LINK_LOOK_US 20000
 
 static const struct advice {
     enum ibv_wc_status status;
@@ -39,6 +43,16 @@ static int link_is_down(const struct gtopo_verbs *v, struct ibv_port_attr *port)
            port->state != IBV_PORT_ACTIVE_DEFER;
 }
 
+/* A device may fail what it sends before its port says that it is down: it is given a moment. */
+static int link_went_down(const struct gtopo_verbs *v, enum ibv_wc_status status, struct ibv_port_attr *port)
+{
+    int looks = status == IBV_WC_LOC_QP_OP_ERR ? LINK_LOOKS : 1;
+
+    while (!link_is_down(v, port) && --looks)
+        usleep(LINK_LOOK_US);
+    return looks > 0;
+}
+
 static int fail_link(const struct gtopo_verbs *v, const struct ibv_port_attr *port, const char *then,
                      struct gtopo_error *error)
 {
@@ -69,7 +83,7 @@ static int fail_completion(const struct gtopo_verbs *v, struct ibv_wc *wc, struc
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
         if (advices[i].status == wc->status)
             advice = &advices[i];
-    if (link_is_down(v, &port)) /* whatever the device makes of it */
+    if (link_went_down(v, wc->status, &port)) /* whatever the device makes of it */
         return fail_link(v, &port, ibv_wc_status_str(wc->status), error);
     return gtopo_fail(error, advice->code, advice->hint,
                       "an RDMA %s through %s port %u failed: %s: \"%s\" (status %d, vendor 0x%x)",
