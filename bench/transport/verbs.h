@@ -187,6 +187,10 @@ int gtopo_verbs_fail_resource(const struct gtopo_verbs *v, const char *what, siz
 /* Nothing moved for the deadline; `awaited` says what should have: "completion of a write". */
 int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wait *wait, const char *awaited,
                              struct gtopo_error *error);
+/* 0 while the link is up. */
+int gtopo_verbs_fail_if_down(const struct gtopo_verbs *v, struct gtopo_error *error);
+/* The kernel or the device knows no way to the other end; `cause` is its errno. */
+int gtopo_verbs_fail_route(const struct gtopo_verbs *v, int cause, struct gtopo_error *error);
 int gtopo_verbs_fail_post(const struct gtopo_verbs *v, int cause, struct gtopo_error *error);
 
 #endif

@@ -119,16 +119,20 @@ static const struct advice {
 static int fail_news(const struct gtopo_verbs *v, const struct news *news, struct gtopo_error *error)
 {
     char status[64] = "";
+    int down;
 
     if (news->status < 0)
         snprintf(status, sizeof status, ", %s", strerror(-news->status));
     else if (news->status)
         snprintf(status, sizeof status, ", reason %d", news->status);
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
-        if (advices[i].type == news->type && (!advices[i].reason || advices[i].reason == news->status))
-            return gtopo_fail(error, advices[i].code, advices[i].hint,
-                              "%s port %u cannot be connected through RDMA CM: %s (%s%s)", v->own->device, v->own->port,
-                              advices[i].cause, rdma_event_str(news->type), status);
+        if (advices[i].type == news->type && (!advices[i].reason || advices[i].reason == news->status)) {
+            down = gtopo_verbs_fail_if_down(v, error);
+            return down ? down
+                        : gtopo_fail(error, advices[i].code, advices[i].hint,
+                                     "%s port %u cannot be connected through RDMA CM: %s (%s%s)", v->own->device,
+                                     v->own->port, advices[i].cause, rdma_event_str(news->type), status);
+        }
     return 0;
 }
 

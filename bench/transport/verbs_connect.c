@@ -263,9 +263,7 @@ int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t q, const struct ib
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 
     if (cause)
-        return gtopo_fail(
-            error, GTOPO_EDEVICE, "can the two ports reach each other (`ping`, `ibping`; VLAN, address, subnet)?",
-            "%s port %u finds no way to the other end: %s", v->own->device, v->own->port, strerror(cause));
+        return gtopo_verbs_fail_route(v, cause, error);
     cause = ibv_modify_qp(queue->qp, &send,
                           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                               IBV_QP_MAX_QP_RD_ATOMIC);

@@ -63,6 +63,13 @@ static int fail_link(const struct gtopo_verbs *v, const struct ibv_port_attr *po
                       ibv_port_state_str(port->state), then ? "; " : "", then ? then : "");
 }
 
+int gtopo_verbs_fail_if_down(const struct gtopo_verbs *v, struct gtopo_error *error)
+{
+    struct ibv_port_attr port;
+
+    return link_is_down(v, &port) ? fail_link(v, &port, NULL, error) : 0;
+}
+
 /* Of requests that were flushed another one was the first to fail, perhaps on the other queue: that says more. */
 static void find_first(const struct gtopo_verbs *v, struct ibv_wc *wc)
 {
@@ -122,12 +129,13 @@ static int queue_in_error(const struct gtopo_verbs *v)
 int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wait *wait, const char *awaited,
                              struct gtopo_error *error)
 {
-    struct ibv_port_attr port;
+    int status;
 
     if (wait && wait->given_up)
         return gtopo_wait_fail_given_up(error);
-    if (link_is_down(v, &port))
-        return fail_link(v, &port, NULL, error);
+    status = gtopo_verbs_fail_if_down(v, error);
+    if (status)
+        return status;
     if (queue_in_error(v))
         return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg) and at the other end's error",
                           "%s port %u: a queue pair is in error, and no %s came for %.3g s", v->own->device,
@@ -138,12 +146,23 @@ int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wai
                       (double)v->deadline_ns * 1e-9);
 }
 
+int gtopo_verbs_fail_route(const struct gtopo_verbs *v, int cause, struct gtopo_error *error)
+{
+    int status = gtopo_verbs_fail_if_down(v, error);
+
+    if (status)
+        return status;
+    return gtopo_fail(error, GTOPO_EDEVICE,
+                      "can the two ports reach each other (`ping`, `ibping`; VLAN, address, subnet)?",
+                      "%s port %u finds no way to the other end: %s", v->own->device, v->own->port, strerror(cause));
+}
+
 int gtopo_verbs_fail_post(const struct gtopo_verbs *v, int cause, struct gtopo_error *error)
 {
-    struct ibv_port_attr port;
+    int status = gtopo_verbs_fail_if_down(v, error);
 
-    if (link_is_down(v, &port))
-        return fail_link(v, &port, NULL, error);
+    if (status)
+        return status;
     return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
                       "%s port %u does not take an RDMA %s: %s%s", v->own->device, v->own->port,
                       gtopo_operation_name(v->probe->operation), strerror(cause),
