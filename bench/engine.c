@@ -58,7 +58,7 @@ static int allocate(const struct gtopo_engine *engine, const struct gtopo_probe_
     return region->memory->allocate(region, error);
 }
 
-static int open_endpoint(struct gtopo_engine *engine, struct gtopo_error *error)
+static int open_endpoint(struct gtopo_engine *engine, int one_processor, struct gtopo_error *error)
 {
     const struct gtopo_spec *spec = &engine->spec;
     struct gtopo_endpoint_options options = {
@@ -70,6 +70,7 @@ static int open_endpoint(struct gtopo_engine *engine, struct gtopo_error *error)
         .other = engine->facts->alone ? &engine->other : NULL,
         .host = &gtopo_memory_host,
         .deadline_ns = (uint64_t)(spec->options.deadline_s * 1e9),
+        .one_processor = one_processor,
     };
 
     return engine->transport->open(&options, &engine->endpoint, error);
@@ -86,7 +87,7 @@ int gtopo_engine_open(const struct gtopo_spec *spec, struct gtopo_engine **opene
 {
     struct gtopo_engine *engine = calloc(1, sizeof *engine);
     const struct gtopo_probe_end *own;
-    int status = 0;
+    int status = 0, one_processor = 0;
 
     if (!engine)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
@@ -95,7 +96,7 @@ int gtopo_engine_open(const struct gtopo_spec *spec, struct gtopo_engine **opene
     if ((status = gtopo_transport_facts(spec->options.transport, &engine->facts, error)) ||
         (status = gtopo_transport_find(spec->options.transport, &engine->transport, error)) ||
         (status = gtopo_affinity_save(&engine->affinity, error)) ||
-        (status = gtopo_memory_bind_thread(own->numa, share_of(spec), error)) ||
+        (status = gtopo_memory_bind_thread(own->numa, share_of(spec), &one_processor, error)) ||
         (status = allocate(engine, own, spec->initiator, &engine->region, error)))
         goto out;
     if (engine->facts->is_rdma && !(engine->before = calloc(1, sizeof *engine->before)))
@@ -103,7 +104,7 @@ int gtopo_engine_open(const struct gtopo_spec *spec, struct gtopo_engine **opene
     if (!status && engine->facts->alone)
         status = allocate(engine, &engine->spec.options.to, 0, &engine->other, error);
     if (!status)
-        status = open_endpoint(engine, error);
+        status = open_endpoint(engine, spec->shared && one_processor, error);
 out:
     if (status) {
         gtopo_engine_close(engine);

@@ -56,6 +56,7 @@ struct gtopo_endpoint_options {
     struct gtopo_region *other;              /* the memory of probe->to, for a transport that is alone; else NULL */
     const struct gtopo_memory *host;         /* for what the transport itself needs */
     uint64_t deadline_ns;                    /* longest time without progress */
+    int one_processor;                       /* both ends have but one: the other can only move when this one waits */
 };
 
 /*

@@ -209,7 +209,7 @@ static int keep_node(int numa, cpu_set_t *set, size_t size, struct gtopo_error *
     return 0;
 }
 
-int gtopo_memory_bind_thread(int numa, enum gtopo_share share, struct gtopo_error *error)
+int gtopo_memory_bind_thread(int numa, enum gtopo_share share, int *one_processor, struct gtopo_error *error)
 {
     struct gtopo_affinity allowed = {0};
     int status = numa == GTOPO_NUMA_ANY ? 0 : gtopo_node_check(numa, error);
@@ -220,6 +220,8 @@ int gtopo_memory_bind_thread(int numa, enum gtopo_share share, struct gtopo_erro
         return status;
     if (numa != GTOPO_NUMA_ANY && !gtopo_kernel_without_numa())
         status = keep_node(numa, allowed.set, allowed.size, error);
+    if (!status && one_processor)
+        *one_processor = CPU_COUNT_S(allowed.size, allowed.set) == 1;
     if (!status && keep_half(share, allowed.set, allowed.size))
         status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     if (!status && sched_setaffinity(0, allowed.size, allowed.set))

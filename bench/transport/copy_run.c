@@ -152,7 +152,7 @@ static int await_end(struct burst *b, double *ns, struct gtopo_error *error)
 
     if (status)
         return status;
-    gtopo_wait_init(&wait, NULL, c->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&wait, NULL, c->deadline_ns, GTOPO_POLLS_A_LOOK(0));
     while ((result = c->cuda->cuEventQuery(c->end)) == GTOPO_CU_NOT_READY)
         if (gtopo_wait_expired(&wait))
             return late(c, error);
@@ -264,7 +264,7 @@ static int run_latency(struct burst *b, const struct gtopo_run *run, struct gtop
     uint64_t done = 0;
     int status, result;
 
-    gtopo_wait_init(&wait, NULL, c->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&wait, NULL, c->deadline_ns, GTOPO_POLLS_A_LOOK(0));
     for (;;) {
         uint64_t start_ns = gtopo_clock_ns();
 

@@ -12,15 +12,14 @@
  * A wait that polls. Once in so many empty polls it looks at the clock, and offers the processor to others: where there
  * are fewer processors than ends, the other end cannot move while this one spins.
  */
-#define GTOPO_POLLS_A_LOOK 256
+#define GTOPO_POLLS_A_LOOK(one_processor) ((one_processor) ? 1 : 256)
 /* Where a poll is but a read of memory, and what a look takes would show in the time that is measured. */
-#define GTOPO_READS_A_LOOK 16384
+#define GTOPO_READS_A_LOOK(one_processor) ((one_processor) ? 1 : 16384)
 
 struct gtopo_wait {
     uint64_t deadline_ns; /* longest time without progress */
     uint64_t since_ns;    /* of the first look since the last progress; 0 before */
     uint32_t polls, polls_a_look;
-    int alone;                   /* there is one processor: the other end can only run when we do not */
     const struct gtopo_run *run; /* whose look() is asked, or NULL */
     int given_up;                /* look() has said so */
 };
@@ -28,12 +27,7 @@ struct gtopo_wait {
 static inline void gtopo_wait_init(struct gtopo_wait *wait, const struct gtopo_run *run, uint64_t deadline_ns,
                                    uint32_t polls_a_look)
 {
-    cpu_set_t allowed;
-
     *wait = (struct gtopo_wait){.deadline_ns = deadline_ns, .polls_a_look = polls_a_look, .run = run};
-    /* fails where the kernel knows more than 1024 processors: then we are not on one */
-    if (!sched_getaffinity(0, sizeof allowed, &allowed))
-        wait->alone = CPU_COUNT(&allowed) == 1;
 }
 
 static inline void gtopo_wait_progress(struct gtopo_wait *wait)
@@ -47,7 +41,7 @@ static inline int gtopo_wait_expired(struct gtopo_wait *wait)
 {
     uint64_t now_ns;
 
-    if (++wait->polls % wait->polls_a_look && !wait->alone)
+    if (++wait->polls % wait->polls_a_look)
         return 0;
     sched_yield();
     if (wait->run && wait->run->look && wait->run->look(wait->run->context))

@@ -301,6 +301,7 @@ static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoin
     o->seed = options->seed;
     o->region = options->region;
     o->deadline_ns = options->deadline_ns;
+    o->one_processor = options->one_processor;
     o->peer = FI_ADDR_UNSPEC;
     lay_out(o);
     gtopo_ofi_fill(o);

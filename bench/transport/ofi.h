@@ -36,6 +36,7 @@ struct gtopo_ofi {
     size_t message_B;
     int initiator;
     uint64_t seed, deadline_ns;
+    int one_processor; /* see struct gtopo_endpoint_options */
     struct gtopo_region *region;
     char provider[32], source[64];
     struct fi_info *info;

@@ -178,7 +178,7 @@ static int run_bandwidth(struct gtopo_ofi *o, const struct gtopo_run *run, struc
     struct arrivals arrivals;
     int status = 0;
 
-    gtopo_wait_init(&s.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&s.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
     while (!status && !(s.stop_sent && !s.uncredited)) {
         status = fill_stream(o, &s, error);
         if (!status)
@@ -236,7 +236,7 @@ static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
     struct gtopo_wait wait;
     int status = 0, stopped = 0;
 
-    gtopo_wait_init(&wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
     while (!status && !(stopped && !uncredited)) {
         status = poll_once(o, &arrivals, &wait, error);
         if (!status)
@@ -316,7 +316,7 @@ static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
     uint64_t turns = 0;
     int status, ending = 0, last = 0;
 
-    gtopo_wait_init(&p.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&p.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
     do {
         uint64_t start_ns = gtopo_clock_ns();
 
@@ -340,7 +340,7 @@ static int serve_latency(struct gtopo_ofi *o, struct gtopo_error *error)
     struct pingpong p = {.o = o};
     int status, last = 0;
 
-    gtopo_wait_init(&p.wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&p.wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
     while (!last) {
         status = await_message(&p, &last, error);
         if (!status)

@@ -280,6 +280,7 @@ static int verbs_open(const struct gtopo_endpoint_options *options, void **endpo
     v->region = options->region;
     v->host = options->host;
     v->deadline_ns = options->deadline_ns;
+    v->one_processor = options->one_processor;
     v->message_B = (size_t)options->probe->message_B;
     v->area_B = area(v->probe, &v->slot_B, &v->slots);
     choose_depths(v);

@@ -58,6 +58,7 @@ struct gtopo_verbs {
     const struct gtopo_probe_end *own;
     int initiator;
     uint64_t seed, deadline_ns;
+    int one_processor; /* see struct gtopo_endpoint_options */
     struct gtopo_region *region;
     const struct gtopo_memory *host;
 

@@ -84,7 +84,7 @@ static int prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_r
     s->round_ns = gtopo_clock_ns();
     for (uint32_t q = 0; q < probe->queue_pairs; q++)
         s->queues[q].receives_posted = v->receive_depth;
-    gtopo_wait_init(&s->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&s->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK(v->one_processor));
     for (uint32_t q = 0; !status && s->drives && q < probe->queue_pairs; q++)
         status = gtopo_verbs_ring_open(&s->queues[q].ring, v, q, s->list, s->opcode, s->flags, error);
     return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One message at a time. The time of a turn runs from one post to the next, as perftest's does; the sample of a turn is
- * handed over while the next message is under way, so that nothing of ours stands between its arrival and the answer.
+ * handed over, and what it used given back, while the next message is under way, so that nothing of ours stands between
+ * an arrival and the answer.
  *
  * Where the processor can, it polls on the last byte of the message, which is its marker: 1 to 127, one more each turn,
  * so that a message that is there already is not taken for the next; MARKER_LAST on top says that it is the last one.
@@ -48,7 +49,7 @@ static void prepare(struct pingpong *p, struct gtopo_verbs *v, const struct gtop
         p->send = v->region->data;
         p->marker = (const uint8_t *)v->region->data + receive + v->message_B - 1;
     }
-    gtopo_wait_init(&p->wait, run, v->deadline_ns, GTOPO_READS_A_LOOK);
+    gtopo_wait_init(&p->wait, run, v->deadline_ns, GTOPO_READS_A_LOOK(v->one_processor));
 }
 
 /* Look once for completions of what was posted: it is also where a peer that is gone shows. */
@@ -68,7 +69,7 @@ static int still_nothing(struct pingpong *p, const char *awaited, struct gtopo_e
 {
     int status = 0;
 
-    if (p->wait.polls % GTOPO_READS_A_LOOK == GTOPO_READS_A_LOOK - 1)
+    if (p->wait.polls % p->wait.polls_a_look == p->wait.polls_a_look - 1)
         status = take_completion(p, error);
     if (!status && gtopo_wait_expired(&p->wait))
         status = gtopo_verbs_fail_expired(p->v, &p->wait, awaited, error);
@@ -210,11 +211,12 @@ static int run_pingpong(struct gtopo_verbs *v, const struct gtopo_run *run, stru
             ending = 1;
         if (run->trace)
             run->trace->posted_ns[run->trace->posted++] = begin_ns;
-        status = await_message(&p, &last, &flush_ns, error);
-        if (!status)
+        if (turns)
             status = refill(&p, error);
         if (!status)
             status = await_completions(&p, v->slots - 1, error);
+        if (!status)
+            status = await_message(&p, &last, &flush_ns, error);
         if (status)
             return status;
         before_ns = begin_ns;
@@ -292,10 +294,10 @@ static void prepare_fetch(struct pingpong *p)
     p->request.wr.atomic.compare_add = 1;
 }
 
-static int fetch(struct pingpong *p, struct gtopo_error *error)
+static int post_fetch(struct pingpong *p, struct gtopo_error *error)
 {
     struct ibv_send_wr *refused;
-    int cause, status = 0;
+    int cause;
 
     if (p->v->probe->operation == GTOPO_COMPARE_SWAP) {
         p->request.wr.atomic.compare_add = p->posted;
@@ -305,6 +307,13 @@ static int fetch(struct pingpong *p, struct gtopo_error *error)
     if (cause)
         return gtopo_verbs_fail_post(p->v, cause, error);
     p->posted++;
+    return 0;
+}
+
+static int await_fetch(struct pingpong *p, struct gtopo_error *error)
+{
+    int status = 0;
+
     while (!status && p->completed < p->posted) {
         status = take_completion(p, error);
         if (!status && p->completed < p->posted && gtopo_wait_expired(&p->wait))
@@ -316,24 +325,28 @@ static int fetch(struct pingpong *p, struct gtopo_error *error)
 
 static int run_fetch(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error)
 {
-    uint64_t begin_ns, end_ns, before = 0;
+    uint64_t begin_ns, before_ns = 0, seen = 0;
     struct pingpong p;
     int status = 0, ending = 0;
 
     prepare(&p, v, run);
     prepare_fetch(&p);
     while (!status && !ending) {
-        begin_ns = gtopo_clock_ns();
-        status = fetch(&p, error);
-        end_ns = gtopo_clock_ns();
+        status = post_fetch(&p, error);
+        begin_ns = gtopo_clock_ns(); /* as in run_pingpong() */
+        if (!status && p.posted > 1)
+            ending = run->sample(run->context, (double)(begin_ns - before_ns));
         if (run->trace && !status)
             run->trace->posted_ns[run->trace->posted++] = begin_ns;
-        ending = !status && (run->sample(run->context, (double)(end_ns - begin_ns)) || p.posted == run->messages);
+        before_ns = begin_ns;
+        if (!status)
+            status = await_fetch(&p, error);
+        ending |= p.posted == run->messages;
     }
     if (!status && gtopo_operation_is_atomic(v->probe->operation))
-        status = v->region->memory->load(v->region, gtopo_verbs_send_offset(v, 0, 0), &before, sizeof before, error);
+        status = v->region->memory->load(v->region, gtopo_verbs_send_offset(v, 0, 0), &seen, sizeof seen, error);
     v->sent[0] = p.posted;
-    v->received[0] = v->probe->operation == GTOPO_READ ? 1 : before + 1;
+    v->received[0] = v->probe->operation == GTOPO_READ ? 1 : seen + 1;
     return status;
 }
 

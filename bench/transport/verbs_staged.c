@@ -93,7 +93,7 @@ static void prepare(struct relay *r, struct gtopo_verbs *v, const struct gtopo_r
     r->chunk_B = chunk_size(v);
     r->place_B = place_size(v);
     r->chunks = (v->message_B + r->chunk_B - 1) / r->chunk_B;
-    gtopo_wait_init(&r->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK);
+    gtopo_wait_init(&r->wait, run, v->deadline_ns, GTOPO_POLLS_A_LOOK(v->one_processor));
 }
 
 static size_t chunk_length(const struct relay *r, uint64_t chunk)

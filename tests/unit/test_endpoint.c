@@ -182,7 +182,7 @@ static void test_memory(void **state)
     (void)state;
     assert_int_equal(gtopo_memory_find("host", &region, NULL), 0);
     assert_int_equal(gtopo_affinity_save(&affinity, &error), 0);
-    assert_int_equal(gtopo_memory_bind_thread(0, GTOPO_SHARE_ALL, &error), 0);
+    assert_int_equal(gtopo_memory_bind_thread(0, GTOPO_SHARE_ALL, NULL, &error), 0);
     region.size = 3 << 20;
     assert_int_equal(region.memory->allocate(&region, &error), 0);
     data = region.data;
@@ -197,7 +197,7 @@ static void test_memory(void **state)
     region.numa = 1000;
     assert_int_equal(region.memory->allocate(&region, &error), GTOPO_EMISSING);
     assert_non_null(strstr(error.message, "1000"));
-    assert_int_equal(gtopo_memory_bind_thread(1000, GTOPO_SHARE_ALL, &error), GTOPO_EMISSING);
+    assert_int_equal(gtopo_memory_bind_thread(1000, GTOPO_SHARE_ALL, NULL, &error), GTOPO_EMISSING);
     region.numa = GTOPO_NUMA_ANY;
     region.size = SIZE_MAX / 4;
     assert_int_equal(region.memory->allocate(&region, &error), GTOPO_ENOMEM);

@@ -12,12 +12,16 @@ static cpu_set_t bound(enum gtopo_share share)
 {
     struct gtopo_affinity before = {0};
     struct gtopo_error error;
+    int one_processor = -1, processors;
     cpu_set_t set;
 
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    processors = CPU_COUNT(&set);
     assert_int_equal(gtopo_affinity_save(&before, &error), 0);
-    assert_int_equal(gtopo_memory_bind_thread(GTOPO_NUMA_ANY, share, &error), 0);
+    assert_int_equal(gtopo_memory_bind_thread(GTOPO_NUMA_ANY, share, &one_processor, &error), 0);
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
     gtopo_affinity_restore(&before);
+    assert_int_equal(one_processor, processors == 1);
     return set;
 }
 
@@ -54,7 +58,7 @@ static void a_node_that_is_not_there_is_missing(void **state)
     struct gtopo_error error;
 
     (void)state;
-    assert_int_equal(gtopo_memory_bind_thread(1000, GTOPO_SHARE_ALL, &error), GTOPO_EMISSING);
+    assert_int_equal(gtopo_memory_bind_thread(1000, GTOPO_SHARE_ALL, NULL, &error), GTOPO_EMISSING);
     assert_non_null(error.hint[0] ? error.hint : NULL);
 }
 
