@@ -85,10 +85,10 @@ enum gtopo_share { GTOPO_SHARE_ALL, GTOPO_SHARE_FIRST_HALF, GTOPO_SHARE_SECOND_H
 
 /*
  * Bind the calling thread to those of its present processors that belong to a NUMA node, or for a node without
- * processors to the nearest that has some, or with GTOPO_NUMA_ANY to any; and to its share of them, in whole cores. *one_processor
- * (or NULL) tells whether there is but one, so that both shares are the same.
- * Call it before memory is allocated: where the kernel refuses to bind memory, it is the first touch that places it.
- * Errors: GTOPO_EMISSING for a node that this host has not, GTOPO_ESYSTEM when none of its processors is allowed.
+ * processors to the nearest that has some, or with GTOPO_NUMA_ANY to any; and to its share of them, in whole cores.
+ * *one_processor (or NULL) tells whether there is but one, so that both shares are the same. Call it before memory is
+ * allocated: where the kernel refuses to bind memory, it is the first touch that places it. Errors: GTOPO_EMISSING for
+ * a node that this host has not, GTOPO_ESYSTEM when none of its processors is allowed.
  */
 int gtopo_memory_bind_thread(int numa, enum gtopo_share share, int *one_processor, struct gtopo_error *error);
 
