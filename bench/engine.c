@@ -17,6 +17,7 @@
 #define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
 /* What is in flight when a run ends may take so many deadlines to arrive; a link that is slower is broken. */
 #define DRAIN_PATIENCE 4
+#define SILENCE_NS UINT64_C(200000000) /* less than an interrupted run is waited for */
 /* A run with a count has so many samples at least, if it has as many messages. */
 #define COUNTED_SAMPLES 64
 
@@ -26,9 +27,10 @@ struct sampling {
     int (*interrupted)(void *context);
     void *context;
     uint64_t start_ns, looked_ns;
-    uint64_t limit_ns;      /* the run is given up then, however it moves */
-    double unasked_ns;      /* sampled since interrupted() was last asked */
-    uint64_t next_estimate; /* number of samples at which the interval is looked at again */
+    uint64_t seen_before, moved_ns; /* samples at a look, and the first look that saw as many */
+    uint64_t limit_ns;              /* the run is given up then, however it moves */
+    double unasked_ns;              /* sampled since interrupted() was last asked */
+    uint64_t next_estimate;         /* number of samples at which the interval is looked at again */
     const char *stopped_by;
     int status;
 };
@@ -198,6 +200,16 @@ static int take_sample(void *context, double sample_ns)
     return s->stopped_by != NULL;
 }
 
+/* No sample for so long: take_sample() cannot be waited for to end an interrupted run, and keep what was measured. */
+static int is_silent(struct sampling *s, uint64_t now_ns)
+{
+    if (s->samples.seen != s->seen_before || !s->moved_ns) {
+        s->seen_before = s->samples.seen;
+        s->moved_ns = now_ns;
+    }
+    return now_ns - s->moved_ns >= SILENCE_NS;
+}
+
 /*
  * Called by the transport while nothing comes, so that a run that hardly moves, with no sample for a long time, can be
  * interrupted too, is told to go on, and has an end. What an interrupted run has in flight is waited for.
@@ -210,7 +222,7 @@ static int look(void *context)
     if (now_ns - s->looked_ns < (uint64_t)ASK_EVERY_NS)
         return 0;
     s->looked_ns = now_ns;
-    if (s->interrupted(s->context) && !s->stopped_by) {
+    if (is_silent(s, now_ns) && s->interrupted(s->context) && !s->stopped_by) {
         s->stopped_by = "cancelled";
         return 1;
     }

@@ -45,7 +45,7 @@ check "it says so" stderr_has "cancelled after"
 check "what was measured is in the map" map_says '.measurements | length >= 1'
 check "no agent is left" no_agents
 
-run "$bench" run -o "$map" --transport ofi --seconds 3 --precision 0 --deadline 1
+run "$bench" run -o "$map" --transport ofi --seconds 6 --precision 0 --deadline 3
 check "--deadline ends the run, keeping what was measured" map_says '.measurements | length >= 1'
 check "and exits with 4" status_is 4
 
