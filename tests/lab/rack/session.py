@@ -24,6 +24,7 @@ from . import EXIT_BROKEN, EXIT_DEADLINE, LAB_DIR, LabError, machine, monitor, p
 
 TAIL_LINES = 40
 POLL_S = 0.02
+BOOT_S = 100  # about 10 on an idle machine; a guest that takes longer stands still
 
 
 class Follower:
@@ -122,7 +123,7 @@ class Session:
         self.directory = directory
         self.options = options
         self.deadline = options.deadline or rig.deadline
-        self.end = time.monotonic() + self.deadline
+        self.begun = time.monotonic()
         self.runs = [GuestRun(guest, directory, commands.get(guest.name)) for guest in rig.guests]
         self.busy = [run for run in self.runs if run.command is not None]
         self.requests = monitor.Requests(rig, directory)
@@ -145,11 +146,12 @@ class Session:
                 run.followers.append(Follower(run.path("console"), sys.stderr.buffer,
                                               f"{run.name} console| ".encode()))
         cables = machine.Cables(self.rig, self.directory)
+        boot_s = min(self.deadline, BOOT_S)
         for run in self.runs:
             run.boot(machine.qemu_arguments(self.rig, run.guest, host_parts, cables, self.directory))
             sockets = cables.listening(run.guest)
-            self.wait("did not start", lambda paths=sockets: all(map(os.path.exists, paths)))
-        self.wait("did not come up", lambda: all(run.has("ready") for run in self.runs))
+            self.wait("did not start", lambda paths=sockets: all(map(os.path.exists, paths)), boot_s)
+        self.wait("did not come up", lambda: all(run.has("ready") for run in self.runs), boot_s)
 
     def run(self):
         """Let the commands go; the first exit status that is not 0, in the order of the guests."""
@@ -160,7 +162,7 @@ class Session:
         with open(os.path.join(self.directory, "go"), "w", encoding="ascii"):
             pass
         try:
-            self.wait("did not finish", lambda: all(run.has("status") for run in self.busy))
+            self.wait("did not finish", lambda: all(run.has("status") for run in self.busy), self.deadline)
         finally:
             self.copy_output(last=True)
         return next((run.status() for run in self.busy if run.status()), 0)
@@ -170,8 +172,8 @@ class Session:
             for follower in run.followers:
                 follower.copy(last)
 
-    def wait(self, trouble, done):
-        """Until done(); LabError when a guest ends or fails, or at the deadline."""
+    def wait(self, trouble, done, deadline):
+        """Until done(); LabError when a guest ends or fails, or `deadline` seconds after the run began."""
         while not done():
             self.copy_output()
             self.requests.serve()
@@ -179,11 +181,11 @@ class Session:
                 if run.has("failed") or (run.process and run.process.poll() is not None):
                     raise LabError(EXIT_BROKEN, f"guest {run.name} of rig {self.rig.name} failed; "
                                                 "its console is above", run.logs())
-            if time.monotonic() >= self.end:
+            if time.monotonic() >= self.begun + deadline:
                 late = [run for run in self.runs if not run.has("ready")] \
                     or [run for run in self.busy if not run.has("status")]
                 raise LabError(EXIT_DEADLINE,
-                               f"rig {self.rig.name} {trouble} within {self.deadline} s: guest "
+                               f"rig {self.rig.name} {trouble} within {deadline} s: guest "
                                f"{', '.join(run.name for run in late)}; the console is above",
                                "".join(run.logs() for run in late))
             time.sleep(POLL_S)
