@@ -12,7 +12,7 @@
 #define RNR_TIMER 12  /* 0.64 ms: perftest's */
 #define READS_MAX 255
 #define BLOB_MAGIC "GTOV"
-#define BLOB_VERSION 3
+#define BLOB_VERSION 4
 
 /* An end's address. Little-endian. */
 struct blob {
