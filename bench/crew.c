@@ -60,11 +60,8 @@ void gtopo_crew_clear(struct gtopo_crew *crew)
 
     for (size_t i = 0; crew->members && i < 2 * crew->host_count; i++)
         gtopo_agent_say_bye(&crew->members[i].agent);
-    for (size_t i = 0; crew->members && i < 2 * crew->host_count; i++) {
-        uint64_t now_ns = gtopo_clock_ns();
-
-        gtopo_agent_end(&crew->members[i].agent, end_ns > now_ns ? end_ns - now_ns : 0);
-    }
+    for (size_t i = 0; crew->members && i < 2 * crew->host_count; i++)
+        gtopo_agent_end(&crew->members[i].agent, end_ns);
     free(crew->members);
     memset(crew, 0, sizeof *crew);
 }

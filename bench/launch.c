@@ -143,9 +143,8 @@ void gtopo_agent_say_bye(struct gtopo_agent_process *agent)
     agent->stream.input_fd = agent->stream.output_fd = -1;
 }
 
-void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns)
+void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t deadline_ns)
 {
-    uint64_t deadline_ns = gtopo_clock_ns() + grace_ns;
     const struct timespec nap = {0, 1000000};
 
     if (!agent->pid)

@@ -25,7 +25,8 @@ int gtopo_launch_command(const char *launch, const char *host, char **command, s
 
 /* Say bye and close the stream. A zeroed struct is accepted, here and below. */
 void gtopo_agent_say_bye(struct gtopo_agent_process *agent);
-/* Say bye if it was not said, wait up to grace_ns, kill what is left: the process group that was started. */
-void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t grace_ns);
+/* Say bye if it was not said, wait until deadline_ns (0: not at all), kill what is left: the process group that was
+ * started. */
+void gtopo_agent_end(struct gtopo_agent_process *agent, uint64_t deadline_ns);
 
 #endif

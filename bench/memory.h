@@ -23,6 +23,7 @@ struct gtopo_memory_facts {
     int no_dmabuf;        /* the driver cannot export it as dma-buf */
     int coherent;         /* the GPU shares page tables with the processor (GH200, GB200) */
     int flush_is_needed;  /* what a device wrote is seen by the GPU only after flush() */
+    int can_flush;        /* the driver has what flush() needs */
 };
 
 struct gtopo_region {
@@ -57,7 +58,13 @@ struct gtopo_memory {
      */
     int (*export_dmabuf)(const struct gtopo_region *region, int pcie, int *fd, uint64_t *offset,
                          struct gtopo_error *error);
-    /* Make what other devices have written visible to the GPU. */
+    /*
+     * Make what other devices have written visible to the GPU. It is timed, so all that belongs to it is done by
+     * begin_flush() before, on the same thread, whose context is the GPU's until end_flush(). Errors: GTOPO_EMISSING
+     * when this driver or GPU cannot, GTOPO_EDEVICE.
+     */
+    int (*begin_flush)(const struct gtopo_region *region, struct gtopo_error *error);
+    void (*end_flush)(const struct gtopo_region *region);
     int (*flush)(const struct gtopo_region *region, struct gtopo_error *error);
     /* Lock host memory so that the GPU's copy engines reach it; unpin before that memory is released. */
     int (*pin)(const struct gtopo_region *region, void *host, size_t size, struct gtopo_error *error);

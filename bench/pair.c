@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
+#include "bench/clock.h"
 #include "bench/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <time.h>
 
 #define TOOL "gputopo"
+#define CANCELLED_END_NS UINT64_C(5000000000) /* at most, for agents to end by themselves */
 
 /* ---- what a campaign has in common with a pair ---- */
 
@@ -16,6 +18,21 @@ static void set_end(struct gtopo_probe_end *end, const struct gtopo_plan_end *pl
     end->port = planned->port;
     end->memory = planned->memory;
     end->numa = planned->numa;
+}
+
+/*
+ * Agents that are no longer of use. After a cancel they are well, and may be about to give back what a device has
+ * registered: to be killed then, with memory of a GPU in it, is what machines have been seen to hang of. Both are told
+ * first, so that they end side by side.
+ */
+static void end_agents(const struct gtopo_crew *crew, struct gtopo_agent_process *const agents[2])
+{
+    uint64_t end_ns = gtopo_cancel_tripped(crew->options->cancel) ? gtopo_clock_ns() + CANCELLED_END_NS : 0;
+
+    for (int i = 0; i < 2 && agents[i]; i++)
+        gtopo_agent_say_bye(agents[i]);
+    for (int i = 0; i < 2 && agents[i]; i++)
+        gtopo_agent_end(agents[i], end_ns);
 }
 
 int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end ends[2], const char *const hosts[2],
@@ -45,9 +62,8 @@ int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end end
     exchange.initiator = &agents[0]->stream;
     exchange.responder = agents[1] ? &agents[1]->stream : NULL;
     status = gtopo_exchange_run(&exchange, &o, result, &usable, error);
-    for (int i = 0; !usable && i < 2; i++)
-        if (agents[i])
-            gtopo_agent_end(agents[i], 0);
+    if (!usable)
+        end_agents(crew, agents);
     return status;
 }
 

@@ -110,6 +110,14 @@ static int find_device(struct gtopo_gpu *gpu, struct gtopo_error *error)
     return result ? fail(gpu, result, "find it", error) : 0;
 }
 
+/* A driver that does not know an attribute answers with `unknown`. */
+static int attribute(const struct gtopo_gpu *gpu, int number, int unknown)
+{
+    int value = unknown;
+
+    return gpu->cuda->cuDeviceGetAttribute(&value, number, gpu->device) ? unknown : value;
+}
+
 /* ---- allocation ---- */
 
 /* Small allocations may lie inside a page of another's: then take a page more, and what is aligned of it. */
@@ -192,6 +200,8 @@ static int allocate_gpu(struct gtopo_region *region, struct gtopo_error *error)
     gpu->mapped_B = round_up(region->size ? region->size : 1, page_B());
     if ((status = gtopo_cuda_load(&gpu->cuda, error)) || (status = find_device(gpu, error)))
         goto out;
+    gpu->can_flush = gpu->cuda->cuFlushGPUDirectRDMAWrites &&
+                     (unsigned)attribute(gpu, GTOPO_CU_FLUSH_OPTIONS, 0) & GTOPO_CU_FLUSH_HOST;
     result = gpu->cuda->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device);
     if (result) {
         gpu->context = NULL;
@@ -241,14 +251,6 @@ static int load_gpu(const struct gtopo_region *region, size_t offset, void *to, 
 
 /* ---- what other devices may do ---- */
 
-/* A driver that does not know an attribute answers with `unknown`. */
-static int attribute(const struct gtopo_gpu *gpu, int number, int unknown)
-{
-    int value = unknown;
-
-    return gpu->cuda->cuDeviceGetAttribute(&value, number, gpu->device) ? unknown : value;
-}
-
 /* The driver's upper case, and its eight digits of domain, become the kernel's. */
 static void read_pci_address(const struct gtopo_gpu *gpu, char *text, size_t size)
 {
@@ -276,6 +278,7 @@ static void facts_gpu(const struct gtopo_region *region, struct gtopo_memory_fac
     facts->no_dmabuf = !gpu->cuda->cuMemGetHandleForAddressRange || !attribute(gpu, GTOPO_CU_DMABUF_SUPPORTED, 0);
     facts->coherent = attribute(gpu, GTOPO_CU_USES_HOST_PAGE_TABLES, 0) != 0;
     facts->flush_is_needed = attribute(gpu, GTOPO_CU_WRITES_ORDERING, 0) < GTOPO_CU_ORDERED_FOR_OWNER;
+    facts->can_flush = gpu->can_flush;
 }
 
 static int fail_export(const struct gtopo_gpu *gpu, int pcie, int result, struct gtopo_error *error)
@@ -316,19 +319,26 @@ static int export_gpu(const struct gtopo_region *region, int pcie, int *fd, uint
     return 0;
 }
 
+static int begin_flush_gpu(const struct gtopo_region *region, struct gtopo_error *error)
+{
+    const struct gtopo_gpu *gpu = state_of(region);
+
+    if (!gpu->can_flush)
+        return gtopo_fail(error, GTOPO_EMISSING, "it needs a driver of CUDA 11.3 or newer, and a GPU that has it",
+                          "GPU %s: the driver cannot make what other devices wrote visible", gpu->which);
+    return gtopo_gpu_enter(gpu, error);
+}
+
+static void end_flush_gpu(const struct gtopo_region *region)
+{
+    gtopo_gpu_leave(state_of(region));
+}
+
 static int flush_gpu(const struct gtopo_region *region, struct gtopo_error *error)
 {
     const struct gtopo_gpu *gpu = state_of(region);
-    int result, status;
+    int result = gpu->cuda->cuFlushGPUDirectRDMAWrites(GTOPO_CU_FLUSH_CURRENT_CONTEXT, GTOPO_CU_ORDERED_FOR_OWNER);
 
-    if (!gpu->cuda->cuFlushGPUDirectRDMAWrites ||
-        !((unsigned)attribute(gpu, GTOPO_CU_FLUSH_OPTIONS, 0) & GTOPO_CU_FLUSH_HOST))
-        return gtopo_fail(error, GTOPO_EMISSING, "it needs a driver of CUDA 11.3 or newer, and a GPU that has it",
-                          "GPU %s: the driver cannot make what other devices wrote visible", gpu->which);
-    if ((status = gtopo_gpu_enter(gpu, error)))
-        return status;
-    result = gpu->cuda->cuFlushGPUDirectRDMAWrites(GTOPO_CU_FLUSH_CURRENT_CONTEXT, GTOPO_CU_ORDERED_FOR_OWNER);
-    gtopo_gpu_leave(gpu);
     return result ? fail(gpu, result, "make what other devices wrote visible", error) : 0;
 }
 
@@ -433,6 +443,8 @@ const struct gtopo_memory gtopo_memory_gpu = {
     .load = load_gpu,
     .facts = facts_gpu,
     .export_dmabuf = export_gpu,
+    .begin_flush = begin_flush_gpu,
+    .end_flush = end_flush_gpu,
     .flush = flush_gpu,
     .pin = pin_gpu,
     .unpin = unpin_gpu,

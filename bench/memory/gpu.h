@@ -19,6 +19,7 @@ struct gtopo_gpu {
     struct gtopo_cu_context *context; /* the device's primary one, which the program's own CUDA code uses too */
     uint64_t base;                    /* what was allocated; the region lies in it */
     size_t mapped_B;                  /* from region->data on, in whole pages */
+    int can_flush;                    /* see flush() */
     struct gtopo_cu_stream *stream;   /* of store and load */
     struct gtopo_gpu_lane lanes[GTOPO_LANES_MAX];
 };

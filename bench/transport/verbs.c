@@ -384,6 +384,7 @@ static const char *verbs_method(const struct gtopo_probe_options *probe)
 static void verbs_describe(void *endpoint, char *text, size_t size)
 {
     const struct gtopo_verbs *v = endpoint;
+    const char *visibility = gtopo_verbs_visibility(v);
     char gid[INET6_ADDRSTRLEN] = "?", route[128], more[64] = "";
 
     if (v->gid) {
@@ -394,8 +395,8 @@ static void verbs_describe(void *endpoint, char *text, size_t size)
     if (v->probe->metric == GTOPO_BANDWIDTH_Bps)
         snprintf(more, sizeof more, ", a completion every %u, lists of %u", gtopo_options_moderation(v->probe),
                  gtopo_options_post_list(v->probe));
-    snprintf(text, size, "RC%s, MTU %u, %s%s%s", v->cm ? ", RDMA CM" : "", 128u << v->mtu, route,
-             v->inline_B ? ", inline" : "", more);
+    snprintf(text, size, "RC%s, MTU %u, %s%s%s%s%s", v->cm ? ", RDMA CM" : "", 128u << v->mtu, route,
+             v->inline_B ? ", inline" : "", more, visibility ? "; " : "", visibility ? visibility : "");
 }
 
 static void verbs_reach(void *endpoint, struct gtopo_reach *reach)

@@ -106,6 +106,8 @@ struct gtopo_verbs {
 /* Register region (or what stages it) and control words; before connecting. Says which way it went in v->reach. */
 int gtopo_verbs_register(struct gtopo_verbs *v, struct gtopo_error *error);
 void gtopo_verbs_unregister(struct gtopo_verbs *v);
+/* Of latency into GPU memory: when the GPU sees what was written, and if that is counted; else NULL. */
+const char *gtopo_verbs_visibility(const struct gtopo_verbs *v);
 
 /* ---- verbs_connect.c ---- */
 

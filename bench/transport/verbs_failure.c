@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What went wrong, in words: the status, the likely cause and the next step. */
 #include "bench/transport/verbs.h"
+#include "bench/transport/reach.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define LINK_LOOKS 10
@@ -172,15 +172,5 @@ int gtopo_verbs_fail_post(const struct gtopo_verbs *v, int cause, struct gtopo_e
 
 int gtopo_verbs_fail_resource(const struct gtopo_verbs *v, const char *what, size_t needed_B, struct gtopo_error *error)
 {
-    struct rlimit limit = {0};
-    int cause = errno;
-
-    if (cause != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return gtopo_fail(error, cause == ENOMEM ? GTOPO_ESYSTEM : GTOPO_EDEVICE, "look at the kernel log (dmesg)",
-                          "cannot %s on %s: %s", what, v->own->device, strerror(cause));
-    return gtopo_fail(error, GTOPO_ESYSTEM,
-                      "raise it: `ulimit -l unlimited`, or memlock in /etc/security/limits.conf and log in again; for "
-                      "a service (slurmd) LimitMEMLOCK=infinity",
-                      "cannot %s on %s: %s; this process may lock %llu bytes (RLIMIT_MEMLOCK) and %zu are needed", what,
-                      v->own->device, strerror(cause), (unsigned long long)limit.rlim_cur, needed_B);
+    return gtopo_reach_fail_resource(v->own->device, what, needed_B, errno, error);
 }

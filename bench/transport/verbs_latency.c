@@ -357,5 +357,16 @@ int gtopo_verbs_run_latency(struct gtopo_verbs *v, const struct gtopo_run *run, 
 
 int gtopo_verbs_serve_latency(struct gtopo_verbs *v, struct gtopo_error *error)
 {
-    return gtopo_operation_is_round_trip(v->probe->operation) ? 0 : serve_pingpong(v, error);
+    int status;
+
+    if (gtopo_operation_is_round_trip(v->probe->operation))
+        return 0;
+    if (!v->probe->flush)
+        return serve_pingpong(v, error);
+    status = v->region->memory->begin_flush(v->region, error);
+    if (status)
+        return status;
+    status = serve_pingpong(v, error);
+    v->region->memory->end_flush(v->region);
+    return status;
 }

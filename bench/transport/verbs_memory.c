@@ -2,17 +2,15 @@
 /*
  * How memory is registered. Host memory as it is. GPU memory as a dma-buf; else as the peer memory of a kernel module
  * (nvidia-peermem) that the RDMA core asks about every address; else not at all: then host memory that both the GPU
- * and the NIC reach stands between, and copies are part of the probe. Each step that failed says why.
+ * and the NIC reach stands between, and copies are part of the probe. reach.c tries them and says why one failed.
  */
 #include "bench/transport/verbs.h"
+#include "bench/transport/reach.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#define DMABUF_SINCE_MAJOR 5 /* Linux 5.12: ibv_reg_dmabuf_mr */
-#define DMABUF_SINCE_MINOR 12
 
 static int access_flags(const struct gtopo_verbs *v)
 {
@@ -33,41 +31,28 @@ static void set_way(struct gtopo_verbs *v, const char *way)
     snprintf(v->reach.way, sizeof v->reach.way, "%s", way);
 }
 
-/* Append a reason to what stands before the way that is taken. */
-static void add_reason(struct gtopo_verbs *v, const char *way, const char *reason, const char *next_step)
-{
-    size_t length = strlen(v->reach.fallback);
+/* ---- a GPU's ---- */
 
-    snprintf(v->reach.fallback + length, sizeof v->reach.fallback - length, "%s%s: %s", length ? "; " : "", way,
-             reason);
-    if (!v->reach.next_step[0] && next_step)
-        snprintf(v->reach.next_step, sizeof v->reach.next_step, "%s", next_step);
+static int register_dmabuf(void *context, int pcie, struct gtopo_error *error)
+{
+    struct gtopo_verbs *v = context;
+    uint64_t offset = 0;
+    int fd = -1, cause, status = v->region->memory->export_dmabuf(v->region, pcie, &fd, &offset, error);
+
+    if (status)
+        return status;
+    v->mr = ibv_reg_dmabuf_mr(v->pd, offset, v->region->size, (uintptr_t)v->region->data, fd, access_flags(v));
+    cause = v->mr ? 0 : errno;
+    close(fd);
+    return cause;
 }
 
-/* ---- dma-buf ---- */
-
-static int kernel_is_too_old(void)
+static int register_peer(void *context)
 {
-    struct utsname system;
-    int major, minor;
+    struct gtopo_verbs *v = context;
 
-    return !uname(&system) && sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
-           (major < DMABUF_SINCE_MAJOR || (major == DMABUF_SINCE_MAJOR && minor < DMABUF_SINCE_MINOR));
-}
-
-static void explain_dmabuf(struct gtopo_verbs *v, int cause)
-{
-    char text[160];
-
-    if (kernel_is_too_old()) {
-        add_reason(v, "dma-buf", "this kernel is older than 5.12, the first that registers it", "update the kernel");
-        return;
-    }
-    if (cause == EOPNOTSUPP || cause == EPROTONOSUPPORT || cause == ENOSYS)
-        snprintf(text, sizeof text, "the driver of %.40s does not register it (%s)", v->own->device, strerror(cause));
-    else
-        snprintf(text, sizeof text, "%.40s refused to register it (%s)", v->own->device, strerror(cause));
-    add_reason(v, "dma-buf", text, "use a NIC driver with dma-buf (mlx5 since Linux 5.12), or load nvidia-peermem");
+    v->mr = ibv_reg_mr(v->pd, v->region->data, v->region->size, access_flags(v));
+    return v->mr ? 0 : errno;
 }
 
 static int on_pcie(const struct gtopo_verbs *v)
@@ -79,31 +64,6 @@ static int on_pcie(const struct gtopo_verbs *v)
     return !access(path, F_OK);
 }
 
-/* 1 when it worked, 0 when not. */
-static int try_dmabuf(struct gtopo_verbs *v, const struct gtopo_memory_facts *facts)
-{
-    const struct gtopo_memory *memory = v->region->memory;
-    struct gtopo_error error = {0};
-    int fd = -1, pcie = facts->coherent && on_pcie(v);
-    uint64_t offset = 0;
-
-    if (memory->export_dmabuf(v->region, pcie, &fd, &offset, &error)) {
-        add_reason(v, "dma-buf", error.message, error.hint);
-        return 0;
-    }
-    v->mr = ibv_reg_dmabuf_mr(v->pd, offset, v->region->size, (uintptr_t)v->region->data, fd, access_flags(v));
-    if (!v->mr)
-        explain_dmabuf(v, errno);
-    close(fd);
-    if (!v->mr)
-        return 0;
-    set_way(v, "dma-buf");
-    snprintf(v->reach.mapping, sizeof v->reach.mapping, "%s", pcie ? "PCIe" : "default");
-    return 1;
-}
-
-/* ---- peer memory ---- */
-
 static int module_is_loaded(const char *name)
 {
     char path[96];
@@ -112,52 +72,7 @@ static int module_is_loaded(const char *name)
     return !access(path, F_OK);
 }
 
-static void explain_peer(struct gtopo_verbs *v, int cause)
-{
-    struct gtopo_error error = {0};
-    char text[224];
-
-    if (cause == ENOMEM) {
-        errno = cause;
-        gtopo_verbs_fail_resource(v, "register it", v->region->size, &error);
-        add_reason(v, "peer memory", error.message, error.hint);
-        return;
-    }
-    if (module_is_loaded("nvidia_peermem") || module_is_loaded("nv_peer_mem"))
-        snprintf(text, sizeof text, "the peer-memory module is loaded, and %.40s refused the memory (%s)",
-                 v->own->device, strerror(cause));
-    else
-        snprintf(text, sizeof text, "no peer-memory module is loaded (%s)", strerror(cause));
-    add_reason(v, "peer memory", text, "`modprobe nvidia-peermem`");
-}
-
-static int try_peer(struct gtopo_verbs *v)
-{
-    v->mr = ibv_reg_mr(v->pd, v->region->data, v->region->size, access_flags(v));
-    if (!v->mr) {
-        explain_peer(v, errno);
-        return 0;
-    }
-    set_way(v, "peer-memory");
-    return 1;
-}
-
 /* ---- staged ---- */
-
-/* What the driver says of the GPU itself comes first: no module helps where the GPU cannot. */
-static void explain_gpu(struct gtopo_verbs *v, const struct gtopo_memory_facts *facts)
-{
-    char text[160];
-
-    if (facts->no_gpudirect)
-        snprintf(text, sizeof text,
-                 "%.60s has no GPUDirect RDMA: the driver says so (a vGPU, or not a data centre GPU)", facts->name);
-    else if (facts->mig)
-        snprintf(text, sizeof text, "%.60s is a MIG slice", facts->name);
-    else
-        return;
-    add_reason(v, "GPU", text, "ask for a whole GPU, or for a vGPU profile with GPUDirect");
-}
 
 static int stage(struct gtopo_verbs *v, const char *wanted, struct gtopo_error *error)
 {
@@ -188,17 +103,22 @@ static int fail_way(const struct gtopo_verbs *v, const char *wanted, struct gtop
 static int register_gpu(struct gtopo_verbs *v, struct gtopo_error *error)
 {
     const char *wanted = v->own->way;
-    struct gtopo_memory_facts facts = {.name = ""};
+    const struct gtopo_reach_steps steps = {register_dmabuf, register_peer, v};
+    struct utsname system = {.release = ""};
+    struct gtopo_reach_facts facts = {
+        .device = v->own->device,
+        .kernel = system.release,
+        .on_pcie = on_pcie(v),
+        .has_module = module_is_loaded("nvidia_peermem") || module_is_loaded("nv_peer_mem"),
+        .size_B = v->region->size,
+    };
 
-    v->region->memory->facts(v->region, &facts);
-    if ((!wanted || !strcmp(wanted, "dma-buf")) && try_dmabuf(v, &facts))
-        return 0;
-    if ((!wanted || !strcmp(wanted, "peer-memory")) && try_peer(v))
+    uname(&system);
+    v->region->memory->facts(v->region, &facts.gpu);
+    if (gtopo_reach_find(&facts, wanted, &steps, &v->reach))
         return 0;
     if (wanted && strcmp(wanted, "staged"))
         return fail_way(v, wanted, error);
-    if (!wanted)
-        explain_gpu(v, &facts);
     return stage(v, wanted, error);
 }
 
@@ -230,6 +150,17 @@ int gtopo_verbs_register(struct gtopo_verbs *v, struct gtopo_error *error)
     set_way(v, "host");
     v->mr = ibv_reg_mr(v->pd, v->region->data, v->region->size, access_flags(v));
     return v->mr ? 0 : gtopo_verbs_fail_resource(v, "register memory", v->region->size, error);
+}
+
+const char *gtopo_verbs_visibility(const struct gtopo_verbs *v)
+{
+    struct gtopo_memory_facts facts;
+
+    if (v->initiator || v->region->memory->is_host || v->probe->metric != GTOPO_LATENCY_ns ||
+        gtopo_operation_is_round_trip(v->probe->operation))
+        return NULL;
+    v->region->memory->facts(v->region, &facts);
+    return gtopo_reach_visibility(&facts, &v->reach, v->probe->flush);
 }
 
 void gtopo_verbs_unregister(struct gtopo_verbs *v)

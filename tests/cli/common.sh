@@ -38,18 +38,23 @@ check() {
 
 # interrupt_at PATTERN COMMAND...: sends it SIGINT, as a terminal does, half a second after PATTERN was on its stdout;
 # leaves $status and, in $took_ms, how long it took to end. A background job of a script would ignore the signal.
-interrupt_at() {
-  local pattern=$1 before runner
-  shift
+# interrupt_twice_at: and once more, half a second later.
+interrupt_at() { interrupt 1 "$@"; }
+interrupt_twice_at() { interrupt 2 "$@"; }
+interrupt() {
+  local times=$1 pattern=$2 before runner
+  shift 2
   setsid bash -c 'trap - INT; exec "$@"' _ "$@" > "$work/stdout" 2> "$work/stderr" &
   runner=$!
   for _ in $(seq 100); do
     grep -q "$pattern" "$work/stdout" && break
     sleep 0.1
   done
-  sleep 0.5
-  before=$(date +%s%N)
-  pkill -INT -g "$runner"
+  before=$(($(date +%s%N) + 500000000))
+  for _ in $(seq "$times"); do
+    sleep 0.5
+    pkill -INT -g "$runner"
+  done
   wait "$runner"
   status=$?
   took_ms=$((($(date +%s%N) - before) / 1000000))

@@ -45,6 +45,19 @@ check "it says so" stderr_has "cancelled after"
 check "what was measured is in the map" map_says '.measurements | length >= 1'
 check "no agent is left" no_agents
 
+# Agents that take their time to end, as one that gives back the memory of a GPU does.
+slow() { echo "$bench agent; sleep $1; echo {host} >> $work/ended"; }
+interrupt_at "ofi:shm send" "$bench" run -o "$map" --hosts a --launch "$(slow 1.5)" --transport ofi --seconds 3 --precision 0
+check "after Ctrl-C agents may end by themselves ($took_ms ms)" [ "$(wc -l < "$work/ended")" = 2 ]
+check "at once when they have ended" [ "$took_ms" -lt 4000 ]
+
+interrupt_twice_at "ofi:shm send" "$bench" run -o "$map" --hosts a --launch "$(slow 3)" --transport ofi --seconds 3 --precision 0
+check "a second Ctrl-C waits for nothing ($took_ms ms)" [ "$took_ms" -lt 2000 ]
+check "and exits as the signal does" status_is 130
+sleep 4
+check "the agents that it left end by themselves" [ "$(wc -l < "$work/ended")" = 4 ]
+check "and none is left" no_agents
+
 run "$bench" run -o "$map" --transport ofi --seconds 6 --precision 0 --deadline 3
 check "--deadline ends the run, keeping what was measured" map_says '.measurements | length >= 1'
 check "and exits with 4" status_is 4

@@ -38,8 +38,8 @@ plain_tree
 make -C "$tree" -j"$JOBS" check TESTS= || exit 1
 fakes=$tree/tests/fakes/.libs
 rig 200 agreement --
-rig 300 gpu-ways peer-memory -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ACCESS=all
-rig 300 gpu-ways staged -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ACCESS=none
+rig 300 gpu-ways peer-memory -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ORDERING=0 GTOPO_FAKE_CUDA_ACCESS=all
+rig 300 gpu-ways staged -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ORDERING=0 GTOPO_FAKE_CUDA_ACCESS=none
 flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 build_tree asan --enable-werror CFLAGS="-g -O1 $flags" LDFLAGS="$flags"
 make -C "$tree" -j"$JOBS" check TESTS= || exit 1

@@ -242,19 +242,42 @@ static void an_export_that_cannot_be_says_why(void **state)
     region.memory->release(&region);
 }
 
-static void a_flush_is_done_or_it_is_said_why(void **state)
+/* What is timed as a flush is one call of the driver's, and nothing else. */
+static void a_flush_is_the_flush_alone(void **state)
 {
-    unsigned long before;
+    static const char *const others[] = {"cuDeviceGetAttribute", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"};
+    unsigned long before, others_before[3];
     struct gtopo_region region;
     struct gtopo_error error;
 
     (void)state;
     assert_ok(allocate("gpu:0", SIZE, &region, &error));
+    assert_ok(region.memory->begin_flush(&region, &error));
     before = fake_calls("cuFlushGPUDirectRDMAWrites");
-    assert_ok(region.memory->flush(&region, &error));
-    assert_int_equal(fake_calls("cuFlushGPUDirectRDMAWrites"), before + 1);
-    fake_set("FLUSH", "2");
-    assert_fails(GTOPO_EMISSING, region.memory->flush(&region, &error));
+    for (size_t i = 0; i < 3; i++)
+        others_before[i] = fake_calls(others[i]);
+    for (int i = 0; i < 1000; i++)
+        assert_ok(region.memory->flush(&region, &error));
+    assert_int_equal(fake_calls("cuFlushGPUDirectRDMAWrites"), before + 1000);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(fake_calls(others[i]), others_before[i]);
+    region.memory->end_flush(&region);
+    region.memory->release(&region);
+}
+
+static void a_driver_that_cannot_flush_says_so(void **state)
+{
+    struct gtopo_memory_facts facts;
+    struct gtopo_region region;
+    struct gtopo_error error;
+
+    (void)state;
+    fake_set("FLUSH", "2"); /* by a stream only */
+    assert_ok(allocate("gpu:0", SIZE, &region, &error));
+    region.memory->facts(&region, &facts);
+    assert_false(facts.can_flush);
+    assert_fails(GTOPO_EMISSING, region.memory->begin_flush(&region, &error));
+    assert_contains(error.message, "cannot make what other devices wrote visible");
     region.memory->release(&region);
 }
 
@@ -316,6 +339,17 @@ static void memory_is_not_pinned_twice(void **state)
 
 /* ---- failures ---- */
 
+static int flush_once(const struct gtopo_region *region, struct gtopo_error *error)
+{
+    int status = region->memory->begin_flush(region, error);
+
+    if (status)
+        return status;
+    status = region->memory->flush(region, error);
+    region->memory->end_flush(region);
+    return status;
+}
+
 /* All that a region can do, once. Stops at what fails. */
 static int use_all(const struct gtopo_region *region, const struct gtopo_region *host, struct gtopo_error *error)
 {
@@ -327,7 +361,7 @@ static int use_all(const struct gtopo_region *region, const struct gtopo_region 
 
     memory->facts(region, &facts);
     if ((status = memory->store(region, 8, "bytes", 5, error)) || (status = memory->load(region, 8, bytes, 5, error)) ||
-        (status = memory->flush(region, error)) || (status = memory->export_dmabuf(region, 0, &fd, &offset, error)))
+        (status = flush_once(region, error)) || (status = memory->export_dmabuf(region, 0, &fd, &offset, error)))
         return status;
     close(fd);
     status = memory->pin(region, host->data, host->size, error);
@@ -472,7 +506,8 @@ int main(void)
         unit(memory_that_is_not_enough_is_said),
         unit(an_exported_region_begins_where_it_says),
         unit(an_export_that_cannot_be_says_why),
-        unit(a_flush_is_done_or_it_is_said_why),
+        unit(a_flush_is_the_flush_alone),
+        unit(a_driver_that_cannot_flush_says_so),
         unit(memory_is_not_pinned_twice),
         unit(each_failure_of_the_driver_is_said_and_nothing_stays),
         unit(a_copy_that_never_ends_is_given_up),

@@ -137,7 +137,7 @@ static int with_old_driver(void)
     MUST(facts.no_dmabuf);
     MUST(region.memory->export_dmabuf(&region, 0, &fd, &offset, &error) == GTOPO_EMISSING);
     MUST(strstr(error.message, "too old") && fd == -1);
-    MUST(region.memory->flush(&region, &error) == GTOPO_EMISSING);
+    MUST(region.memory->begin_flush(&region, &error) == GTOPO_EMISSING);
     region.memory->release(&region);
     MUST(fake_left() == 0);
     return 0;
