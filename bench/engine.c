@@ -448,6 +448,8 @@ void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *repor
         snprintf(report->reach.way, sizeof report->reach.way, "%s", engine->region.memory->is_host ? "host" : "device");
     if (engine->before)
         count_port(engine, report);
+    if (engine->transport->posted_B)
+        report->posted_B = engine->transport->posted_B(engine->endpoint);
     report->median = engine->driven.median;
     report->low = engine->driven.low;
     report->high = engine->driven.high;

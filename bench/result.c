@@ -94,10 +94,10 @@ json_t *gtopo_report_json(const struct gtopo_report *report)
         json_decref(counters);
         return NULL;
     }
-    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, sf, sf, sf}", "type", "stopped", "way", reach->way, "mapping",
-                     reach->mapping, "fallback", reach->fallback, "finding", reach->finding, "next_step",
-                     reach->next_step, "description", report->description, "counters", counters, "median",
-                     report->median, "low", report->low, "high", report->high);
+    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, sI, sf, sf, sf}", "type", "stopped", "way", reach->way,
+                     "mapping", reach->mapping, "fallback", reach->fallback, "finding", reach->finding, "next_step",
+                     reach->next_step, "description", report->description, "counters", counters, "posted_B",
+                     (json_int_t)report->posted_B, "median", report->median, "low", report->low, "high", report->high);
 }
 
 /* ---- from messages ---- */
@@ -186,6 +186,7 @@ int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct
         (status = read_text(message, "finding", reach->finding, sizeof reach->finding, error)) ||
         (status = read_text(message, "next_step", reach->next_step, sizeof reach->next_step, error)) ||
         (status = read_text(message, "description", report->description, sizeof report->description, error)) ||
+        (status = gtopo_message_number(message, "posted_B", INT64_MAX, &report->posted_B, error)) ||
         (status = gtopo_message_real(message, "median", 0, HIGHEST, &report->median, error)) ||
         (status = gtopo_message_real(message, "low", 0, HIGHEST, &report->low, error)) ||
         (status = gtopo_message_real(message, "high", 0, HIGHEST, &report->high, error)))
@@ -219,16 +220,8 @@ static void add_fallback(const struct gtopo_reach *reach, struct gtopo_probe_res
     snprintf(finding->next_step, sizeof finding->next_step, "%s", reach->next_step);
 }
 
-/* Bytes that the messages of a run held, as far as they were counted as samples. */
-static uint64_t payload(const struct gtopo_probe_options *options, const struct gtopo_probe_result *result)
-{
-    if (options->metric == GTOPO_LATENCY_ns)
-        return (result->samples + result->warmup_samples) * options->message_B;
-    return options->iterations * options->queue_pairs * options->message_B;
-}
-
-static void judge_counters(const struct gtopo_probe_options *options, const char *const peers[2], int one_machine,
-                           struct gtopo_probe_result *result)
+static void judge_counters(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
+                           const char *const peers[2], int one_machine, struct gtopo_probe_result *result)
 {
     const struct gtopo_probe_end *ends[2] = {&options->from, &options->to};
     const struct gtopo_probe_side *sides[2] = {&result->from, &result->to};
@@ -241,8 +234,9 @@ static void judge_counters(const struct gtopo_probe_options *options, const char
                  peers[i] ? " on " : "", peers[i] ? peers[i] : "");
         counted[i] = (struct gtopo_counters_end){names[i], sides[i]->counters, sides[i]->counter_count};
     }
-    gtopo_counters_judge(&counted[0], &counted[1], one_port, payload(options, result), result->findings,
-                         &result->finding_count);
+    gtopo_counters_judge(&counted[0], &counted[1], one_port,
+                         reports[0].posted_B > reports[1].posted_B ? reports[0].posted_B : reports[1].posted_B,
+                         result->findings, &result->finding_count);
 }
 
 void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
@@ -261,5 +255,5 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
     }
     for (int i = 0; i < 2; i++)
         add_fallback(&reports[i].reach, result);
-    judge_counters(options, peers, one_machine, result);
+    judge_counters(options, reports, peers, one_machine, result);
 }

@@ -13,6 +13,7 @@ struct gtopo_report {
     char description[256];
     uint32_t counter_count;
     struct gtopo_port_counter counters[GTOPO_COUNTERS_MAX];
+    uint64_t posted_B;        /* of the messages that it posted; 0 if not known */
     double median, low, high; /* two-way: of what the responder drove; else 0 */
 };
 
