@@ -160,7 +160,7 @@ static int precise_enough(const struct sampling *s)
 
     if (gtopo_samples_summarise(&s->samples, &summary, NULL))
         return 0;
-    return summary.high - summary.low <= 2 * s->spec->options.precision * summary.median;
+    return gtopo_result_is_precise(&s->spec->options, summary.low, summary.median, summary.high);
 }
 
 /* Is it time to end a run? Looked at about every 10 ms. */

@@ -207,17 +207,17 @@ static void add_side(const struct gtopo_report *report, struct gtopo_probe_side 
     memcpy(side->counters, report->counters, sizeof side->counters);
 }
 
-static void add_fallback(const struct gtopo_reach *reach, struct gtopo_probe_result *result)
+static void add_warning(struct gtopo_probe_result *result, const char *rule, const char *text, const char *next_step)
 {
     struct gtopo_probe_finding *finding = &result->findings[result->finding_count];
 
-    if (!reach->finding[0] || result->finding_count == GTOPO_PROBE_FINDINGS_MAX)
+    if (result->finding_count == GTOPO_PROBE_FINDINGS_MAX)
         return;
     result->finding_count++;
     finding->severity = GTOPO_WARNING;
-    snprintf(finding->rule, sizeof finding->rule, "%s", reach->finding);
-    snprintf(finding->text, sizeof finding->text, "%s", reach->fallback);
-    snprintf(finding->next_step, sizeof finding->next_step, "%s", reach->next_step);
+    snprintf(finding->rule, sizeof finding->rule, "%s", rule);
+    snprintf(finding->text, sizeof finding->text, "%s", text);
+    snprintf(finding->next_step, sizeof finding->next_step, "%s", next_step);
 }
 
 static void judge_counters(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
@@ -244,7 +244,7 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
 {
     add_side(&reports[0], &result->from);
     add_side(&reports[1], &result->to);
-    if (options->two_way && reports[1].median > 0) {
+    if (options->two_way && reports[1].median > 0) { /* a copy drives both ways from one end */
         result->forward = result->median;
         result->reverse = reports[1].median;
         /* each end timed its own direction: the bounds of the sum are the sums of the bounds at worst */
@@ -252,8 +252,15 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
         result->low += reports[1].low;
         result->high += reports[1].high;
         result->messages_per_s = result->median / (double)options->message_B;
+        if (!strcmp(result->stopped_by, "precision") &&
+            !gtopo_result_is_precise(options, result->low, result->median, result->high))
+            snprintf(result->stopped_by, sizeof result->stopped_by, "one-direction");
     }
+    if (!result->verified)
+        add_warning(result, "not-verified", "no end said in time whether the data was right: the run was interrupted",
+                    "let the run come to its end");
     for (int i = 0; i < 2; i++)
-        add_fallback(&reports[i].reach, result);
+        if (reports[i].reach.finding[0])
+            add_warning(result, reports[i].reach.finding, reports[i].reach.fallback, reports[i].reach.next_step);
     judge_counters(options, reports, peers, one_machine, result);
 }

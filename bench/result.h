@@ -24,6 +24,13 @@ json_t *gtopo_report_json(const struct gtopo_report *report);
 int gtopo_result_read(const json_t *message, struct gtopo_probe_result *result, struct gtopo_error *error);
 int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error);
 
+/* Is the interval as narrow as was asked for? */
+static inline int gtopo_result_is_precise(const struct gtopo_probe_options *options, double low, double median,
+                                          double high)
+{
+    return high - low <= 2 * options->precision * median;
+}
+
 /* Complete the initiator's result with what both ends reported: directions, sides, findings. peers: who they are;
  * one_machine: both are on one. */
 void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
