@@ -20,7 +20,7 @@
 #include "config.h" /* GTOPO_STATIC_MODULES, GTOPO_HAVE_… */
 #endif
 
-#define GTOPO_TRANSPORT_ABI 2
+#define GTOPO_TRANSPORT_ABI 3
 #define GTOPO_BLOB_MAX 8192
 
 /* What a transport goes through that has no devices of its own; constant. */
@@ -119,7 +119,10 @@ struct gtopo_transport {
     /* What was chosen, for people: "RC, MTU 4096, GID 1 ::ffff:10.9.0.1 (RoCE v2)". Zero-terminated. */
     void (*describe)(void *endpoint, char *text, size_t size);
     void (*reach)(void *endpoint, struct gtopo_reach *reach); /* NULL: the memory as it is */
-    void (*close)(void *endpoint);                            /* NULL is accepted */
+    /* After run or serve: bytes of all messages that this end posted, warm-up and last ones too. NULL where there is no
+     * port whose counters could be compared with it. */
+    uint64_t (*posted_B)(void *endpoint);
+    void (*close)(void *endpoint); /* NULL is accepted */
 };
 
 /*

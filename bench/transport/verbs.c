@@ -404,6 +404,16 @@ static void verbs_reach(void *endpoint, struct gtopo_reach *reach)
     *reach = ((const struct gtopo_verbs *)endpoint)->reach;
 }
 
+static uint64_t verbs_posted_B(void *endpoint)
+{
+    const struct gtopo_verbs *v = endpoint;
+    uint64_t messages = 0;
+
+    for (uint32_t q = 0; q < v->probe->queue_pairs; q++)
+        messages += v->sent[q];
+    return messages * v->message_B;
+}
+
 static const struct gtopo_transport verbs = {
     .abi = GTOPO_TRANSPORT_ABI,
     .name = "verbs",
@@ -417,6 +427,7 @@ static const struct gtopo_transport verbs = {
     .verify = gtopo_verbs_verify,
     .describe = verbs_describe,
     .reach = verbs_reach,
+    .posted_B = verbs_posted_B,
     .close = verbs_close,
 };
 

@@ -176,8 +176,8 @@ int gtopo_verbs_serve_staged(struct gtopo_verbs *v, struct gtopo_error *error);
 /* Fill what is sent with the pattern, and what is received with anything but. */
 int gtopo_verbs_fill(struct gtopo_verbs *v, struct gtopo_error *error);
 int gtopo_verbs_verify(void *endpoint, struct gtopo_error *error);
-/* Check the receive slots that were written and poison them again. */
-int gtopo_verbs_check_slots(struct gtopo_verbs *v, struct gtopo_error *error);
+/* Check the first `size` receive slots of each queue pair, which a round has written, and poison them again. */
+int gtopo_verbs_check_round(struct gtopo_verbs *v, uint64_t size, struct gtopo_error *error);
 
 /* ---- verbs_failure.c ---- */
 

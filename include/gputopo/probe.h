@@ -133,9 +133,9 @@ struct gtopo_probe_result {
     double p99, p999;        /**< latency; 0 where the sample is too small for them (fewer than 299, 2995) */
     uint32_t histogram_count;
     struct gtopo_histogram_bin histogram[GTOPO_HISTOGRAM_MAX]; /**< latency, of the samples counted */
-    char stopped_by[16]; /**< "precision", "deadline", "iterations", "cancelled" */
+    char stopped_by[16]; /**< "precision", "one-direction", "deadline", "iterations", "cancelled" */
     char method[256];    /**< how, in words: "half a round trip of RDMA writes, polling on the last byte" */
-    int32_t verified;    /**< 1: the data was compared; 0: it could not be */
+    int32_t verified;    /**< 1: the data was compared; 0: interrupted, and nobody said in time ("not-verified") */
     struct gtopo_probe_side from, to;
     uint32_t finding_count;
     struct gtopo_probe_finding findings[GTOPO_PROBE_FINDINGS_MAX];

@@ -224,6 +224,12 @@ check "the ends of each probe are told" document_says \
 fake lossy a/nic0:1 b/nic0:1 --metric bandwidth --size 2K..16K
 check "what counters say is found, once for all sizes" [ "$(grep -c '^warning retransmits at write bandwidth 4 KiB and 2 more: ' "$work/stdout")" = 1 ]
 check "it exits with 1" status_is 1
+fake inside a/nic0:1 b/nic0:1
+check "traffic that passes no port is found, in bandwidth and latency" stdout_has '^warning stayed-in-adapter: mlx5_0 port 1 on a'
+check "it exits with 1" status_is 1
+fake inside a/nic0
+check "of a loopback it is a note" stdout_has '^note stayed-in-adapter'
+check "which exits with 0" status_is 0
 fake fine a/nic0 --metric bandwidth
 check "one address is measured in loopback" stdout_has '^verbs bandwidth, a/nic0:1 -> a/nic0:1$'
 

@@ -3,6 +3,7 @@
 #include "copying.h"
 #include <pthread.h>
 #include "bench/clock.h"
+#include "bench/engine.h"
 #include "bench/memory/gpu.h"
 
 /* ---- what is copied ---- */
@@ -509,6 +510,42 @@ static void probes_at_the_same_time_do_not_meet(void **state)
     }
 }
 
+/* Asked whether to stop, it takes its time, as the estimation of the interval does. */
+static int ask_slowly(void *times)
+{
+    ++*(uint64_t *)times;
+    usleep(5000);
+    return 0;
+}
+
+static void a_turn_in_which_we_were_busy_is_no_sample(void **state)
+{
+    struct gtopo_probe_result *result = calloc(1, sizeof *result);
+    struct gtopo_engine *engine;
+    struct gtopo_spec spec;
+    struct gtopo_probe_options options;
+    struct gtopo_error error;
+    uint64_t asked = 0, counted;
+
+    (void)state;
+    gtopo_probe_options_init(&options);
+    options.transport = "copy";
+    options.operation = GTOPO_COPY;
+    options.metric = GTOPO_LATENCY_ns;
+    options.message_B = 8;
+    options.iterations = 20000;
+    options.from.memory = "gpu:0";
+    gtopo_spec_make(&spec, &options, 1, 0, 1);
+    assert_int_equal(gtopo_engine_open(&spec, &engine, &error), 0);
+    assert_int_equal(gtopo_engine_run(engine, ask_slowly, &asked, result, &error), 0);
+    counted = result->samples + result->warmup_samples;
+    assert_true(asked > 0);
+    /* a turn that was very long itself is kept; and after the last sample there is none to leave out */
+    assert_true(counted < options.iterations && counted + asked >= options.iterations);
+    gtopo_engine_close(engine);
+    free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest anywhere[] = {
@@ -538,6 +575,7 @@ int main(void)
         unit(each_failure_of_the_driver_is_said_and_nothing_stays),
         unit(the_processor_never_touches_gpu_memory),
         unit(probes_at_the_same_time_do_not_meet),
+        unit(a_turn_in_which_we_were_busy_is_no_sample),
     };
     const struct CMUnitTest children[] = {unit(an_old_driver_has_no_gate)};
     int failed = 0;
