@@ -18,6 +18,7 @@ struct gtopo_option {
     size_t offset;
     enum gtopo_option_type type;
     double lowest, highest;
+    uint32_t honours; /* bit of enum gtopo_honours; 0: every transport does */
 };
 /* Of struct gtopo_probe_options, and of struct gtopo_probe_end; both end with a key of NULL. */
 extern const struct gtopo_option gtopo_probe_numbers[], gtopo_end_numbers[];

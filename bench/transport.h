@@ -30,6 +30,25 @@ struct gtopo_transport_provider {
     int between_nodes;     /* its figure depends on which NUMA nodes the two ends are on */
 };
 
+/* Options that not every transport honours. One that is asked for and not honoured is refused before the run. */
+enum gtopo_honours {
+    GTOPO_HONOURS_QUEUE_PAIRS = 1 << 0,
+    GTOPO_HONOURS_DEPTH = 1 << 1,
+    GTOPO_HONOURS_MODERATION = 1 << 2,
+    GTOPO_HONOURS_POST_LIST = 1 << 3,
+    GTOPO_HONOURS_INLINE = 1 << 4,
+    GTOPO_HONOURS_RELAXED_ORDERING = 1 << 5,
+    GTOPO_HONOURS_MTU = 1 << 6,
+    GTOPO_HONOURS_TRAFFIC_CLASS = 1 << 7,
+    GTOPO_HONOURS_SERVICE_LEVEL = 1 << 8,
+    GTOPO_HONOURS_TWO_WAY = 1 << 9, /* both ends can drive at once */
+    GTOPO_HONOURS_CONNECTION_MANAGER = 1 << 10,
+    GTOPO_HONOURS_FLUSH = 1 << 11,
+    GTOPO_HONOURS_VERIFY_EVERY = 1 << 12,
+    GTOPO_HONOURS_GID = 1 << 13,
+    GTOPO_HONOURS_ALL = (1 << 14) - 1
+};
+
 /* What is known of a transport without its library; bench/transport/registry.c. */
 struct gtopo_transport_facts {
     const char *name;
@@ -37,7 +56,7 @@ struct gtopo_transport_facts {
     const struct gtopo_transport_provider *providers; /* of memory that goes through no port; NULL for none */
     uint32_t operations;                              /* bit 1 << enum gtopo_operation */
     int alone;                                        /* one process has both memories: there is no other end */
-    int two_way;                                      /* both ends can drive at once */
+    uint32_t honours;                                 /* enum gtopo_honours */
     int is_rdma;                                      /* its devices are RDMA devices with numbered ports */
     int gpu_memory;                                   /* may use memory that processors cannot touch */
 };

@@ -56,23 +56,43 @@ static void make_options(const struct probe_settings *s, const struct probe_plac
 }
 
 /* The library names the members of its struct; people know the options by other names. */
-static void name_options(struct gtopo_error *error)
+static void name_in(char *text, size_t size)
 {
     static const char *const names[][2] = {
-        {"message_B", "--size"}, {"queue_pairs", "--queue-pairs"},   {"two_way", "--two-way"},
-        {"flush", "--flush"},    {"verify_every", "--verify-every"}, {"iterations", "--iterations"},
+        {"message_B", "--size"},
+        {"queue_pairs", "--queue-pairs"},
+        {"depth", "--depth"},
+        {"moderation", "--moderation"},
+        {"post_list", "--post-list"},
+        {"inline_B", "--inline"},
+        {"relaxed_ordering", "--relaxed-ordering"},
+        {"mtu_B", "--mtu"},
+        {"traffic_class", "--traffic-class"},
+        {"service_level", "--service-level"},
+        {"two_way", "--two-way"},
+        {"connection_manager", "--rdma-cm"},
+        {"flush", "--flush"},
+        {"verify_every", "--verify-every"},
+        {"iterations", "--iterations"},
     };
-    char hint[sizeof error->hint];
+    char old[sizeof((struct gtopo_error *)0)->message];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *member = strstr(error->hint, names[i][0]);
+        const char *member = strstr(text, names[i][0]);
 
-        if (!member || (member != error->hint && member[-1] != ' '))
+        if (!member || (member != text && member[-1] != ' '))
             continue;
-        snprintf(hint, sizeof hint, "%.*s%s%s", (int)(member - error->hint), error->hint, names[i][1],
-                 member + strlen(names[i][0]));
-        memcpy(error->hint, hint, sizeof hint);
+        snprintf(old, sizeof old, "%s", text);
+        snprintf(text, size, "%.*s%s%s", (int)(member - text), old, names[i][1],
+                 old + (member - text) + strlen(names[i][0]));
     }
+}
+
+static void name_options(struct gtopo_error *error)
+{
+    if (!strncmp(error->message, "option ", strlen("option ")))
+        name_in(error->message, sizeof error->message);
+    name_in(error->hint, sizeof error->hint);
 }
 
 /* Is it a probe that can be? Ends stand for what they are on their hosts; "ofi:tcp" is a transport and a provider. */

@@ -89,6 +89,23 @@ check "--gid without a port exits 2" usage 'neither end is one' numa0 --gid 3
 check "an unknown transport exits 2" usage 'no transport "carrier-pigeon"' numa0 --transport carrier-pigeon
 check "an operation that the transport has not exits 2" usage 'has no operation "write"' numa0 --operation write
 check "what is of one direction only is said in the options' words" usage 'leave --two-way out' numa0 --metric latency --two-way
+while read -r option value transport; do
+  [ "$value" = - ] && value=
+  check "$option over $transport is refused, not ignored" usage "option $option is not honoured by transport ofi" \
+    numa0 --transport "$transport" --metric bandwidth "$option" ${value:+"$value"}
+  check "and it is said what to do" stderr_has "leave $option out, or use transport verbs"
+done << 'END'
+--queue-pairs 2 ofi:shm
+--moderation 8 ofi:shm
+--post-list 8 ofi:tcp
+--inline 64 ofi:tcp
+--relaxed-ordering on ofi:tcp
+--mtu 1024 ofi:tcp
+--traffic-class 8 ofi:tcp
+--service-level 1 ofi:tcp
+--verify-every - ofi:shm
+--rdma-cm - ofi:tcp
+END
 check "an address that is not here exits 2" usage 'has no "gpu99"' gpu99
 check "what is no memory and no port exits 2" usage 'neither a memory nor a port' package0
 check "a folder that is not there exits 2 at once" usage 'cannot be written' numa0 -o "$work/nowhere/report"
