@@ -16,10 +16,26 @@ static int is_atomic(uint32_t operation)
     return operation == GTOPO_FETCH_ADD || operation == GTOPO_COMPARE_SWAP;
 }
 
-/* perftest's defaults */
-static uint64_t default_iterations(uint32_t metric, uint32_t operation)
+static uint64_t default_size(const struct probe_settings *s, uint32_t metric)
 {
-    return metric == GTOPO_BANDWIDTH_Bps && (operation == GTOPO_WRITE || operation == GTOPO_WRITE_IMM) ? 5000 : 1000;
+    if (is_atomic(s->operation))
+        return 8;
+    if (metric == GTOPO_BANDWIDTH_Bps)
+        return 65536;
+    return s->form == PROBE_PERFTEST ? 2 : 8;
+}
+
+/* Its figures are compared with perftest's, so what was left out is as it is there. */
+static void default_as_perftest(struct gtopo_probe_options *o)
+{
+    int is_write = o->operation == GTOPO_WRITE || o->operation == GTOPO_WRITE_IMM;
+
+    if (!o->iterations)
+        o->iterations = o->metric == GTOPO_BANDWIDTH_Bps && is_write ? 5000 : 1000;
+    if (!o->moderation)
+        o->moderation = o->post_list; /* of a list its last message */
+    if (!o->post_list)
+        o->post_list = 1;
 }
 
 /* Options that are of one metric only do not hold for the other when both are measured. */
@@ -47,9 +63,9 @@ static void make_options(const struct probe_settings *s, const struct probe_plac
     o->transport = s->transport;
     o->operation = s->operation;
     o->metric = metric;
-    o->message_B = s->size_count ? s->sizes[index] : metric == GTOPO_LATENCY_ns || is_atomic(s->operation) ? 8 : 65536;
-    if (s->form == PROBE_PERFTEST && !o->iterations)
-        o->iterations = default_iterations(metric, o->operation);
+    o->message_B = s->size_count ? s->sizes[index] : default_size(s, metric);
+    if (s->form == PROBE_PERFTEST)
+        default_as_perftest(o);
     for (int end = 0; end < 2; end++)
         ends[end]->way = s->is_one_way && !place->is_gpu[end] ? NULL : s->ways[end];
     keep_to_metric(s, o);
@@ -148,6 +164,10 @@ static int complete(struct probe_settings *s, const struct probe_place *place, s
     if (!place->is_network && (s->options.from.gid != GTOPO_AUTO || s->options.to.gid != GTOPO_AUTO))
         return gtopo_fail(error, GTOPO_EUSAGE, "name a port (nic0:1), or leave --gid out",
                           "--gid is for RDMA ports, and neither end is one");
+    if (s->form == PROBE_PERFTEST && strcmp(s->transport, "verbs"))
+        return gtopo_fail(error, GTOPO_EUSAGE, "leave --compat out, or measure through ports with --transport verbs",
+                          "transport %s does not time single messages, which perftest's figures are made of",
+                          s->transport);
     if (s->operation == GTOPO_OPERATIONS)
         status = find_operation(s, place, error);
     for (uint32_t metric = 0; !status && metric < GTOPO_METRICS; metric++)
@@ -200,8 +220,10 @@ static void succeed(struct sweep *s, struct gtopo_probe_options *options)
     struct gtopo_error error;
 
     if (s->settings->form == PROBE_PERFTEST && !(perftest->bandwidth_average_MiBps > 0 || perftest->t_max_us > 0)) {
-        gtopo_fail(&error, GTOPO_EUSAGE, "leave --compat out, or use --transport verbs",
-                   "this transport does not time single messages, which perftest's figures are made of");
+        gtopo_fail(&error, GTOPO_EUSAGE,
+                   "leave --compat out, or let the port reach the GPU's memory (--way dma-buf says what is missing)",
+                   "GPU memory was staged through host memory, in chunks: there are no times of single messages, which "
+                   "perftest's figures are made of");
         fail(s, options, &error);
         return;
     }

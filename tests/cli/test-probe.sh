@@ -263,13 +263,21 @@ line=$(printf -- '-%.0s' $(seq 87))
 printf '%s\n' "$line" ' #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]' > "$work/expected"
 printf ' 65536      5000             11539.46            11530.11\t\t     0.184482\n' >> "$work/expected"
 printf '%s\n' "$line" ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] ' >> "$work/expected"
-printf ' 8       1000          1.10           9.50         1.25     \t       1.26        \t0.13   \t\t1.50    \t\t9.50   \n%s\n' "$line" >> "$work/expected"
+printf ' 2       1000          1.10           9.50         1.25     \t       1.26        \t0.13   \t\t1.50    \t\t9.50   \n%s\n' "$line" >> "$work/expected"
 check "--compat perftest prints perftest's columns" cmp "$work/expected" "$work/stdout"
+export FAKE_PROBER_LOG=$work/told-compat
+fake fine a/nic0:1 b/nic0:1 --compat perftest --size 4K --metric bandwidth
+compat_told() { jq -e "$1" "$FAKE_PROBER_LOG" > /dev/null; }
+check "with perftest's defaults: one message a call" compat_told '.post_list == 1 and .moderation == 0'
+rm "$FAKE_PROBER_LOG"
+fake fine a/nic0:1 b/nic0:1 --compat perftest --size 4K --metric bandwidth -l 8
+check "and of a list one completion" compat_told '.post_list == 8 and .moderation == 8'
+unset FAKE_PROBER_LOG
 fake fine a/nic0:1 b/nic0:1 --iterations 100 --json
 check "its figures are in the document too" document_says '.probes | all(.perftest.iterations == 100) and .[0].perftest.bandwidth_peak_MiBps > 0'
 run "$bench" probe numa0 --compat perftest
 check "a transport that has no such figures says so" stderr_has 'perftest.s figures'
-check "exit status 2 for it" status_is 2
+check "exit status 2 for it, before anything is measured" usage 'transport ofi:shm does not time' numa0 --compat perftest
 
 # what goes wrong
 fake fail a/nic0:1 b/nic0:1 --metric bandwidth --size 1K..16K
@@ -308,6 +316,8 @@ else
   fake staged a/gpu0@nic0:1 b/nic0:1 --size 64 --json
   check "with --json it is told on standard error" stderr_has 'warning no-gpudirect'
   check "and stands in the document" document_says '.probes[0] | .from.way == "staged" and .findings[0].severity == "warning"'
+  fake staged a/gpu0@nic0:1 b/nic0:1 --compat perftest
+  check "staged memory has no figures of perftest's, and it is said why" stderr_has 'staged through host memory, in chunks'
   export FAKE_PROBER_LOG=$work/told-ways
   fake fine a/gpu0@nic0:1 b/nic0:1 --way staged --metric bandwidth
   check "--way is for the end that has a GPU" bash -c "head -1 '$FAKE_PROBER_LOG' | jq -e '.from.way == \"staged\" and .to.way == \"\"'"
