@@ -50,6 +50,20 @@ const struct gtopo_option gtopo_end_numbers[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 #undef OPTION
+
+#define OPTION(name, type, lowest, highest, honours)                                                                   \
+    {                                                                                                                  \
+#name, offsetof(struct gtopo_probe_used, name), GTOPO_OPTION_##type, lowest, highest, honours                  \
+    }
+const struct gtopo_option gtopo_used_numbers[] = {
+    NUMBER(queue_pairs, I32, GTOPO_AUTO, 64),    NUMBER(depth, I32, GTOPO_AUTO, 8192),
+    NUMBER(moderation, I32, GTOPO_AUTO, 8192),   NUMBER(post_list, I32, GTOPO_AUTO, POST_LIST_MAX),
+    NUMBER(inline_B, I32, GTOPO_AUTO, 4096),     NUMBER(relaxed_ordering, I32, GTOPO_AUTO, 1),
+    NUMBER(mtu_B, I32, GTOPO_AUTO, 4096),        NUMBER(gid, I32, GTOPO_AUTO, 255),
+    NUMBER(traffic_class, I32, GTOPO_AUTO, 255), NUMBER(service_level, I32, GTOPO_AUTO, 15),
+    NUMBER(page_B, I32, GTOPO_AUTO, 1 << 30),    {NULL, 0, 0, 0, 0, 0},
+};
+#undef OPTION
 #undef NUMBER
 #undef CHOICE
 
@@ -123,7 +137,7 @@ void gtopo_probe_options_init(struct gtopo_probe_options *options)
         .metric = GTOPO_BANDWIDTH_Bps,
         .message_B = 65536,
         .queue_pairs = 1,
-        .depth = 128,
+        .depth = GTOPO_DEPTH,
         .inline_B = GTOPO_AUTO,
         .relaxed_ordering = GTOPO_AUTO,
         .precision = 0.01,
@@ -238,6 +252,7 @@ static int check_transport(const struct gtopo_transport_facts *facts, const stru
 static int check_pairs(const struct gtopo_probe_options *o, struct gtopo_error *error)
 {
     int latency = o->metric == GTOPO_LATENCY_ns, atomic = gtopo_operation_is_atomic(o->operation);
+    int answers = latency || o->two_way; /* both ends send */
     const struct {
         int is_wrong;
         const char *text, *hint;
@@ -247,6 +262,11 @@ static int check_pairs(const struct gtopo_probe_options *o, struct gtopo_error *
         {latency && o->queue_pairs != 1, "latency is measured on one queue pair", "say queue_pairs 1"},
         {o->flush && (!latency || !strcmp(o->to.memory, "host")), "a flush is part of latency into GPU memory",
          "leave flush out"},
+        {o->inline_B > 0 && gtopo_operation_is_round_trip(o->operation),
+         "a read or an atomic operation takes no data along, inside its work request or elsewhere",
+         "leave inline_B out"},
+        {o->inline_B > 0 && (strcmp(o->from.memory, "host") || (answers && strcmp(o->to.memory, "host"))),
+         "the processor puts a message into its work request, and it cannot read GPU memory", "leave inline_B out"},
         {o->mtu_B && (o->mtu_B < 256 || !is_power_of_two(o->mtu_B)), "an RDMA MTU is 256, 512, 1024, 2048 or 4096",
          NULL},
         {o->verify_every && (latency || atomic), "each message is checked for bandwidth of data only",

@@ -20,7 +20,7 @@
 #include "config.h" /* GTOPO_STATIC_MODULES, GTOPO_HAVE_… */
 #endif
 
-#define GTOPO_TRANSPORT_ABI 2
+#define GTOPO_TRANSPORT_ABI 3
 #define GTOPO_BLOB_MAX 8192
 
 /* What a transport goes through that has no devices of its own; constant. */
@@ -116,8 +116,8 @@ struct gtopo_reach {
 struct gtopo_transport {
     uint32_t abi; /* GTOPO_TRANSPORT_ABI */
     const char *name;
-    /* How it measures, in words; constant. NULL when it cannot. */
-    const char *(*method)(const struct gtopo_probe_options *probe);
+    /* How it measures, in words; constant. Of an endpoint that is connected. */
+    const char *(*method)(const void *endpoint);
     /* Bytes of memory that an end needs. */
     size_t (*buffer_B)(const struct gtopo_probe_options *probe, int initiator);
     int (*open)(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error);
@@ -137,6 +137,8 @@ struct gtopo_transport {
     int (*verify)(void *endpoint, struct gtopo_error *error);
     /* What was chosen, for people: "RC, MTU 4096, GID 1 ::ffff:10.9.0.1 (RoCE v2)". Zero-terminated. */
     void (*describe)(void *endpoint, char *text, size_t size);
+    /* The same as numbers; comes with all of it not applicable. After run() or serve(). NULL: nothing to tell. */
+    void (*used)(const void *endpoint, struct gtopo_probe_used *used);
     void (*reach)(void *endpoint, struct gtopo_reach *reach); /* NULL: the memory as it is */
     void (*close)(void *endpoint);                            /* NULL is accepted */
 };

@@ -146,6 +146,8 @@ check "a number of messages may be asked for" stdout_has ' iterations +yes$'
 run "$bench" probe numa0 --json --size 8,4K "${short[@]}"
 check "--json is one document" document_says '.format == "gputopo-probe" and .version == 1 and (.probes | length == 4)'
 check "units are in its keys" document_says '[.probes[].bandwidth_Bps.median // .probes[].latency_ns.median] | all(. > 0)'
+check "and what was used: the depth, the pages, and no MTU" document_says \
+  'all(.probes[].from.used; .queue_pairs == 1 and .depth > 0 and .page_B >= 4096 and .mtu_B == null)'
 check "which operation, and whether the data was right" document_says 'all(.probes[]; .operation == "send" and .verified)'
 check "and nothing failed" document_says '.failures == []'
 python=
@@ -238,6 +240,8 @@ fake fine a/nic0:1 b/nic0:1 --operation fetch-add --json
 check "atomic operations have 8 bytes" document_says 'all(.probes[]; .message_B == 8)'
 check "the ends of each probe are told" document_says \
   '.from == "a/nic0:1" and .to == "b/nic0:1" and all(.probes[]; .from.device == "mlx5_0" and .from.numa == 1)'
+check "what each end ran with is told beside what was asked for" document_says \
+  'all(.probes[]; .from.used.mtu_B == 4096 and .to.used.relaxed_ordering and .from.used.gid == null and .options.mtu_B == null)'
 fake lossy a/nic0:1 b/nic0:1 --metric bandwidth --size 2K..16K
 check "what counters say is found, once for all sizes" [ "$(grep -c '^warning retransmits at write bandwidth 4 KiB and 2 more: ' "$work/stdout")" = 1 ]
 check "it exits with 1" status_is 1

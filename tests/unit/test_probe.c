@@ -142,7 +142,7 @@ static void test_options(void **state)
         options.iterations = 1001;
         must_run(&child, &options);
         options.mtu_B = 256;
-        options.inline_B = 64;
+        options.inline_B = operation == GTOPO_READ || atomic ? GTOPO_AUTO : 64;
         options.relaxed_ordering = 0;
         must_run(&child, &options);
         options.queue_pairs = 1;
@@ -161,6 +161,33 @@ static void test_options(void **state)
         must_run(&child, &options);
     }
     end_child(&child);
+}
+
+/* More than the device takes is an error that says how much it takes, and that much is taken. */
+static void test_inline(void **state)
+{
+    const char *device = need_rdma();
+    struct gtopo_probe_result *result = malloc(sizeof *result);
+    struct gtopo_probe_options options;
+    struct gtopo_error error = {0};
+    struct child child;
+    struct gtopo_probe_stream to;
+    const char *most;
+
+    (void)state;
+    assert_non_null(result);
+    start_child(&child);
+    to = (struct gtopo_probe_stream){child.fd, child.fd, "the child"};
+    defaults(&options, "verbs", device);
+    set_size(&options, 4096);
+    options.inline_B = 4096;
+    assert_int_equal(gtopo_probe_run(&options, NULL, &to, NULL, result, &error), GTOPO_EUSAGE);
+    most = strstr(error.message, "at most ");
+    assert_non_null(most);
+    set_size(&options, strtoul(most + strlen("at most "), NULL, 10));
+    must_run(&child, &options);
+    end_child(&child);
+    free(result);
 }
 
 static unsigned count_fds(pid_t pid)
@@ -342,6 +369,8 @@ static void test_check(void **state)
     REFUSED((options.metric = GTOPO_LATENCY_ns, options.two_way = 1), "one way");
     REFUSED((options.metric = GTOPO_LATENCY_ns, options.queue_pairs = 2), "one queue pair");
     REFUSED(options.mtu_B = 1000, "RDMA MTU");
+    REFUSED((options.operation = GTOPO_READ, options.inline_B = 64), "takes no data along");
+    REFUSED((options.from.memory = "gpu:0", options.inline_B = 64), "cannot read GPU memory");
     REFUSED(options.from.memory = "disk", "no memory \"disk\"");
     REFUSED(options.from.way = "pigeon", "no way \"pigeon\"");
     REFUSED(options.from.way = "dma-buf", "for GPU memory");
@@ -407,15 +436,11 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_honoured),
-        cmocka_unit_test(test_ofi),
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_connection_manager),
-        cmocka_unit_test(test_few_messages),
-        cmocka_unit_test(test_failure_is_not_the_end),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_honoured),     cmocka_unit_test(test_ofi),
+        cmocka_unit_test(test_operations),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_inline),       cmocka_unit_test(test_connection_manager),
+        cmocka_unit_test(test_few_messages), cmocka_unit_test(test_failure_is_not_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
