@@ -336,7 +336,7 @@ static void fill_result(const struct gtopo_engine *engine, const struct sampling
     if (options->metric == GTOPO_BANDWIDTH_Bps)
         result->messages_per_s = summary->median / (double)options->message_B;
     snprintf(result->stopped_by, sizeof result->stopped_by, "%s", s->stopped_by ? s->stopped_by : "iterations");
-    snprintf(result->method, sizeof result->method, "%s", engine->transport->method(options));
+    snprintf(result->method, sizeof result->method, "%s", engine->transport->method(engine->endpoint));
 }
 
 /* Written to beforehand, so that the loop does not wait for the kernel to bring in pages. */
@@ -464,6 +464,12 @@ static void count_port(const struct gtopo_engine *engine, struct gtopo_report *r
 void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *report)
 {
     memset(report, 0, sizeof *report);
+    for (const struct gtopo_option *number = gtopo_used_numbers; number->key; number++)
+        gtopo_option_set(number, &report->used, GTOPO_AUTO);
+    if (engine->transport->used)
+        engine->transport->used(engine->endpoint, &report->used);
+    if (engine->region.memory->is_host)
+        report->used.page_B = gtopo_memory_page_B(engine->region.data);
     engine->transport->describe(engine->endpoint, report->description, sizeof report->description);
     if (engine->transport->reach)
         engine->transport->reach(engine->endpoint, &report->reach);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/result.h"
 #include "bench/counters.h"
+#include "bench/options.h"
 #include "bench/protocol.h"
+#include "bench/spec.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -84,20 +86,22 @@ json_t *gtopo_result_json(const struct gtopo_probe_result *result)
 json_t *gtopo_report_json(const struct gtopo_report *report)
 {
     const struct gtopo_reach *reach = &report->reach;
-    json_t *counters = json_object();
-    int failed = !counters;
+    json_t *counters = json_object(), *used = json_pack("{ss}", "gid_reason", report->used.gid_reason);
+    int failed = !counters || !used || gtopo_numbers_json(gtopo_used_numbers, &report->used, used);
 
     for (uint32_t i = 0; !failed && i < report->counter_count; i++)
         failed =
             json_object_set_new(counters, report->counters[i].name, json_integer((json_int_t)report->counters[i].rise));
     if (failed) {
         json_decref(counters);
+        json_decref(used);
         return NULL;
     }
-    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, sI, sf, sf, sf}", "type", "stopped", "way", reach->way,
+    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, so, sI, sf, sf, sf}", "type", "stopped", "way", reach->way,
                      "mapping", reach->mapping, "fallback", reach->fallback, "finding", reach->finding, "next_step",
-                     reach->next_step, "description", report->description, "counters", counters, "posted_B",
-                     (json_int_t)report->posted_B, "median", report->median, "low", report->low, "high", report->high);
+                     reach->next_step, "description", report->description, "used", used, "counters", counters,
+                     "posted_B", (json_int_t)report->posted_B, "median", report->median, "low", report->low, "high",
+                     report->high);
 }
 
 /* ---- from messages ---- */
@@ -174,6 +178,13 @@ static int read_counters(json_t *counters, struct gtopo_report *report, struct g
     return 0;
 }
 
+static int read_used(const json_t *used, struct gtopo_probe_used *read, struct gtopo_error *error)
+{
+    int status = gtopo_numbers_read(gtopo_used_numbers, used, read, error);
+
+    return status ? status : read_text(used, "gid_reason", read->gid_reason, sizeof read->gid_reason, error);
+}
+
 int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error)
 {
     struct gtopo_reach *reach = &report->reach;
@@ -187,6 +198,7 @@ int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct
         (status = read_text(message, "next_step", reach->next_step, sizeof reach->next_step, error)) ||
         (status = read_text(message, "description", report->description, sizeof report->description, error)) ||
         (status = gtopo_message_number(message, "posted_B", INT64_MAX, &report->posted_B, error)) ||
+        (status = read_used(json_object_get(message, "used"), &report->used, error)) ||
         (status = gtopo_message_real(message, "median", 0, HIGHEST, &report->median, error)) ||
         (status = gtopo_message_real(message, "low", 0, HIGHEST, &report->low, error)) ||
         (status = gtopo_message_real(message, "high", 0, HIGHEST, &report->high, error)))
@@ -203,6 +215,7 @@ static void add_side(const struct gtopo_report *report, struct gtopo_probe_side 
     snprintf(side->mapping, sizeof side->mapping, "%s", report->reach.mapping);
     snprintf(side->fallback, sizeof side->fallback, "%s", report->reach.fallback);
     snprintf(side->description, sizeof side->description, "%s", report->description);
+    side->used = report->used;
     side->counter_count = report->counter_count;
     memcpy(side->counters, report->counters, sizeof side->counters);
 }

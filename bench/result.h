@@ -11,6 +11,7 @@
 struct gtopo_report {
     struct gtopo_reach reach;
     char description[256];
+    struct gtopo_probe_used used;
     uint32_t counter_count;
     struct gtopo_port_counter counters[GTOPO_COUNTERS_MAX];
     uint64_t posted_B;        /* of the messages that it posted; 0 if not known */
