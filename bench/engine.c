@@ -194,10 +194,11 @@ static void ask(struct sampling *s)
         s->asking_ns = (double)(gtopo_clock_ns() - begin_ns);
 }
 
-/* A latency's turn may be under way while we ask; where that took long beside it, it says nothing of the path. */
+/* A latency's turn may be under way while we ask; where that took long beside it, it says nothing of the path.
+ * Of few samples each is needed, and asking is quick. */
 static int is_disturbed(struct sampling *s, double sample_ns)
 {
-    int is = s->asking_ns > OURS_AT_MOST * sample_ns;
+    int is = s->samples.seen >= SAMPLES_WANTED && s->asking_ns > OURS_AT_MOST * sample_ns;
 
     s->asking_ns = 0;
     return is;
