@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# guests: the ways into GPU memory, what tests/gpu/run makes of them, and faults in the middle of a probe under AddressSanitizer and LeakSanitizer
+# guests: the ways into GPU memory, tests/gpu/run there, and faults in the middle of a probe under sanitizers
 . "$(dirname "$0")/common.sh"
 [ -x "$source/tests/lab/run" ] || skip_suite "there is no tests/lab/run"
 times=${GTOPO_FAULT_TIMES:-2}
