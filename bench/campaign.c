@@ -173,13 +173,36 @@ static int may_fall_back(const struct gtopo_campaign *c, const struct gtopo_plan
     return !c->options->transport && !c->options->loopback && !*c->fallback && !c->done && !probe->fallback;
 }
 
+/* The measurement that was added last, if nobody said whether its data was right. */
+static int report_unverified(struct gtopo_campaign *c, const struct gtopo_plan_probe *probe, const char *name,
+                             uint32_t measurement, struct gtopo_error *error)
+{
+    char text[GTOPO_PROBE_NAME_MAX + 128];
+    struct gtopo_measurement m;
+    struct gtopo_finding finding = {
+        .rule = "not-verified",
+        .severity = GTOPO_WARNING,
+        .object = probe->from.end.via == GTOPO_NONE ? probe->from.end.memory : probe->from.end.via,
+        .text = text,
+        .next_step = "allow more time",
+    };
+    int status = gtopo_map_measurement(c->map, measurement, &m, error);
+
+    if (status || m.verified)
+        return status;
+    snprintf(text, sizeof text, "%s: it was interrupted, and no end said in time whether the data was right", name);
+    return gtopo_map_add_finding(c->map, &finding, error);
+}
+
 int gtopo_campaign_report(struct gtopo_campaign *c, const struct gtopo_plan_probe *probe, const char *name, int status,
                           const struct gtopo_error *cause, struct gtopo_error *error)
 {
     if (!status) {
+        uint32_t measurement = gtopo_map_measurement_count(c->map) - 1;
+
         c->measured++;
-        gtopo_campaign_tell(c, GTOPO_EVENT_MEASURED, name, gtopo_map_measurement_count(c->map) - 1);
-        return 0;
+        gtopo_campaign_tell(c, GTOPO_EVENT_MEASURED, name, measurement);
+        return report_unverified(c, probe, name, measurement, error);
     }
     if (status == GTOPO_ENOMEM) { /* ours: any other failure costs only its probe */
         if (error)

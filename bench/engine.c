@@ -17,6 +17,8 @@
 #define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
 /* What is in flight when a run ends may take so many deadlines to arrive; a link that is slower is broken. */
 #define DRAIN_PATIENCE 4
+/* A turn of which so much or more was ours, the interval's estimation, is no sample of the path. */
+#define OURS_AT_MOST 0.01
 #define SILENCE_NS UINT64_C(200000000) /* less than an interrupted run is waited for */
 /* A run with a count has so many samples at least, if it has as many messages. */
 #define COUNTED_SAMPLES 64
@@ -30,6 +32,7 @@ struct sampling {
     uint64_t seen_before, moved_ns; /* samples at a look, and the first look that saw as many */
     uint64_t limit_ns;              /* the run is given up then, however it moves */
     double unasked_ns;              /* sampled since interrupted() was last asked */
+    double asking_ns;               /* latency: what asking took, in the turn whose sample is the next; else 0 */
     uint64_t next_estimate;         /* number of samples at which the interval is looked at again */
     const char *stopped_by;
     int status;
@@ -160,7 +163,7 @@ static int precise_enough(const struct sampling *s)
 
     if (gtopo_samples_summarise(&s->samples, &summary, NULL))
         return 0;
-    return summary.high - summary.low <= 2 * s->spec->options.precision * summary.median;
+    return gtopo_result_is_precise(&s->spec->options, summary.low, summary.median, summary.high);
 }
 
 /* Is it time to end a run? Looked at about every 10 ms. */
@@ -182,11 +185,32 @@ static const char *reason_to_stop(struct sampling *s)
     return precise_enough(s) ? "precision" : NULL;
 }
 
+static void ask(struct sampling *s)
+{
+    uint64_t begin_ns = gtopo_clock_ns();
+
+    s->stopped_by = reason_to_stop(s);
+    if (!s->samples.batches) /* batches are told one by one, and sum to the length of the run */
+        s->asking_ns = (double)(gtopo_clock_ns() - begin_ns);
+}
+
+/* A latency's turn may be under way while we ask; where that took long beside it, it says nothing of the path.
+ * Of few samples each is needed, and asking is quick. */
+static int is_disturbed(struct sampling *s, double sample_ns)
+{
+    int is = s->samples.seen >= SAMPLES_WANTED && s->asking_ns > OURS_AT_MOST * sample_ns;
+
+    s->asking_ns = 0;
+    return is;
+}
+
 /* Called by the transport for each sample; says when to stop. */
 static int take_sample(void *context, double sample_ns)
 {
     struct sampling *s = context;
 
+    if (s->asking_ns > 0 && is_disturbed(s, sample_ns))
+        return 0;
     s->status = gtopo_samples_add(&s->samples, sample_ns);
     if (s->status)
         return 1;
@@ -194,7 +218,7 @@ static int take_sample(void *context, double sample_ns)
     if (s->unasked_ns < ASK_EVERY_NS)
         return 0;
     s->unasked_ns = 0;
-    s->stopped_by = reason_to_stop(s);
+    ask(s);
     if (s->stopped_by)
         s->limit_ns = gtopo_clock_ns() + DRAIN_PATIENCE * (uint64_t)(s->spec->options.deadline_s * 1e9);
     return s->stopped_by != NULL;
@@ -313,7 +337,7 @@ static void fill_result(const struct gtopo_engine *engine, const struct sampling
     if (options->metric == GTOPO_BANDWIDTH_Bps)
         result->messages_per_s = summary->median / (double)options->message_B;
     snprintf(result->stopped_by, sizeof result->stopped_by, "%s", s->stopped_by ? s->stopped_by : "iterations");
-    snprintf(result->method, sizeof result->method, "%s", engine->transport->method(options));
+    snprintf(result->method, sizeof result->method, "%s", engine->transport->method(engine->endpoint));
 }
 
 /* Written to beforehand, so that the loop does not wait for the kernel to bring in pages. */
@@ -441,6 +465,12 @@ static void count_port(const struct gtopo_engine *engine, struct gtopo_report *r
 void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *report)
 {
     memset(report, 0, sizeof *report);
+    for (const struct gtopo_option *number = gtopo_used_numbers; number->key; number++)
+        gtopo_option_set(number, &report->used, GTOPO_AUTO);
+    if (engine->transport->used)
+        engine->transport->used(engine->endpoint, &report->used);
+    if (engine->region.memory->is_host)
+        report->used.page_B = gtopo_memory_page_B(engine->region.data);
     engine->transport->describe(engine->endpoint, report->description, sizeof report->description);
     if (engine->transport->reach)
         engine->transport->reach(engine->endpoint, &report->reach);
@@ -448,6 +478,8 @@ void gtopo_engine_report(struct gtopo_engine *engine, struct gtopo_report *repor
         snprintf(report->reach.way, sizeof report->reach.way, "%s", engine->region.memory->is_host ? "host" : "device");
     if (engine->before)
         count_port(engine, report);
+    if (engine->transport->posted_B)
+        report->posted_B = engine->transport->posted_B(engine->endpoint);
     report->median = engine->driven.median;
     report->low = engine->driven.low;
     report->high = engine->driven.high;

@@ -200,6 +200,19 @@ static int await_result(struct state *s, json_t **result)
     }
 }
 
+/*
+ * What fails at the end fails the probe. But an interrupted run keeps its figures when an end is lost, or does not say
+ * in time whether its data was right: it is not verified then, and gtopo_result_join() finds that.
+ */
+static void take_failure(struct state *s, int failed, const struct gtopo_error *earlier, int *status)
+{
+    s->cancelled |= failed == GTOPO_ECANCELLED;
+    if (*status)
+        *s->error = *earlier; /* the first failure is the one to tell */
+    else if (!(s->cancelled && s->broken))
+        *status = failed;
+}
+
 /* Read until an agent says stopped; a failure that it tells before becomes the probe's, unless it has one. */
 static void await_stopped(struct state *s, int which, int *status)
 {
@@ -213,10 +226,8 @@ static void await_stopped(struct state *s, int which, int *status)
         stopped = !failed;
         if (stopped)
             failed = gtopo_report_read(message, &s->reports[which], s->error);
-        if (failed && *status)
-            *s->error = earlier; /* the first failure is the one to tell */
-        else if (failed && !s->broken)
-            *status = failed;
+        if (failed)
+            take_failure(s, failed, &earlier, status);
         json_decref(message);
     }
 }
@@ -224,12 +235,28 @@ static void await_stopped(struct state *s, int which, int *status)
 /* Have both ends check their data and close: the end of every probe, also of one that failed. */
 static int stop(struct state *s, int status, int32_t *verified)
 {
-    for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++)
-        send(s, s->ends[i], json_pack("{ss}", "type", "stop"));
+    for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++) {
+        struct gtopo_error earlier = *s->error;
+        int failed = send(s, s->ends[i], json_pack("{ss}", "type", "stop"));
+
+        if (failed)
+            take_failure(s, failed, &earlier, &status);
+    }
     for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++)
         await_stopped(s, i, &status);
     *verified = !status && !s->broken;
-    return status; /* a stream that failed only now cost the check of the data, not the measurement */
+    return status;
+}
+
+/* The figures of a two-way probe are those of both ends: without the other's there are none. */
+static int check_reverse(const struct state *s)
+{
+    const struct gtopo_report *report = &s->reports[1];
+
+    if (!s->options->two_way || !s->ends[1] ||
+        (report->low > 0 && report->low <= report->median && report->median <= report->high))
+        return 0;
+    return gtopo_fail(s->error, GTOPO_EPEER, NULL, "%s did not say what it measured", s->ends[1]->peer);
 }
 
 /* Tell one end where the other is. */
@@ -287,9 +314,11 @@ int gtopo_exchange_run(const struct gtopo_exchange *exchange, const struct gtopo
     json_decref(addresses[1]);
     status = stop(&s, status, &result->verified);
     if (!status)
+        status = check_reverse(&s);
+    if (!status)
         gtopo_result_join(options, s.reports, peers, exchange->one_machine, result);
     *usable = !s.broken && !s.cancelled;
-    if (status && s.cancelled)
+    if (status && s.cancelled && status != GTOPO_EDATA)
         status = gtopo_fail(s.error, GTOPO_ECANCELLED, NULL, "cancelled before there were enough samples");
     return status;
 }

@@ -87,6 +87,10 @@ extern const struct gtopo_memory gtopo_memory_host, gtopo_memory_gpu;
  */
 int gtopo_memory_find(const char *name, struct gtopo_region *region, struct gtopo_error *error);
 
+/* Of the mapping that begins at this address of host memory: the size of the pages that all of it lies in, large ones
+ * of either kind counted; -1 when the kernel does not say. */
+int32_t gtopo_memory_page_B(const void *data);
+
 /* How much of a node's processors a thread takes: two ends of a probe that poll on one node take one half each. */
 enum gtopo_share { GTOPO_SHARE_ALL, GTOPO_SHARE_FIRST_HALF, GTOPO_SHARE_SECOND_HALF };
 

@@ -8,46 +8,64 @@
 
 #define DAY_S 86400.0
 
-#define NUMBER(name, type, lowest, highest)                                                                            \
+#define OPTION(name, type, lowest, highest, honours)                                                                   \
     {                                                                                                                  \
-#name, offsetof(struct gtopo_probe_options, name), GTOPO_OPTION_##type, lowest, highest                        \
+#name, offsetof(struct gtopo_probe_options, name), GTOPO_OPTION_##type, lowest, highest, honours               \
     }
+#define NUMBER(name, type, lowest, highest) OPTION(name, type, lowest, highest, 0)
+#define CHOICE(name, type, lowest, highest, bit) OPTION(name, type, lowest, highest, GTOPO_HONOURS_##bit)
 const struct gtopo_option gtopo_probe_numbers[] = {
     NUMBER(operation, U32, 0, GTOPO_OPERATIONS - 1),
     NUMBER(metric, U32, 0, GTOPO_METRICS - 1),
     NUMBER(message_B, U64, 1, (double)GTOPO_MESSAGE_MAX_B),
-    NUMBER(queue_pairs, U32, 1, 64),
-    NUMBER(depth, U32, 1, 8192),
-    NUMBER(moderation, U32, 0, 8192),
-    NUMBER(post_list, U32, 0, POST_LIST_MAX),
-    NUMBER(inline_B, I32, GTOPO_AUTO, 4096),
-    NUMBER(relaxed_ordering, I32, GTOPO_AUTO, 1),
-    NUMBER(mtu_B, U32, 0, 4096),
-    NUMBER(traffic_class, U32, 0, 255),
-    NUMBER(service_level, U32, 0, 15),
-    NUMBER(two_way, I32, 0, 1),
-    NUMBER(connection_manager, I32, 0, 1),
-    NUMBER(flush, I32, 0, 1),
-    NUMBER(verify_every, I32, 0, 1),
+    CHOICE(queue_pairs, U32, 1, 64, QUEUE_PAIRS),
+    CHOICE(depth, U32, 1, 8192, DEPTH),
+    CHOICE(moderation, U32, 0, 8192, MODERATION),
+    CHOICE(post_list, U32, 0, POST_LIST_MAX, POST_LIST),
+    CHOICE(inline_B, I32, GTOPO_AUTO, 4096, INLINE),
+    CHOICE(relaxed_ordering, I32, GTOPO_AUTO, 1, RELAXED_ORDERING),
+    CHOICE(mtu_B, U32, 0, 4096, MTU),
+    CHOICE(traffic_class, U32, 0, 255, TRAFFIC_CLASS),
+    CHOICE(service_level, U32, 0, 15, SERVICE_LEVEL),
+    CHOICE(two_way, I32, 0, 1, TWO_WAY),
+    CHOICE(connection_manager, I32, 0, 1, CONNECTION_MANAGER),
+    CHOICE(flush, I32, 0, 1, FLUSH),
+    CHOICE(verify_every, I32, 0, 1, VERIFY_EVERY),
     NUMBER(iterations, U64, 0, (double)GTOPO_MESSAGES_MAX),
     NUMBER(precision, REAL, 0, 1),
     NUMBER(seconds, REAL, 0.001, DAY_S),
     NUMBER(deadline_s, REAL, 0.001, DAY_S),
-    {NULL, 0, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
 };
-#undef NUMBER
+#undef OPTION
 
-#define NUMBER(name, type, lowest, highest)                                                                            \
+#define OPTION(name, type, lowest, highest, honours)                                                                   \
     {                                                                                                                  \
-#name, offsetof(struct gtopo_probe_end, name), GTOPO_OPTION_##type, lowest, highest                            \
+#name, offsetof(struct gtopo_probe_end, name), GTOPO_OPTION_##type, lowest, highest, honours                   \
     }
 const struct gtopo_option gtopo_end_numbers[] = {
     NUMBER(port, U32, 0, 255),
     NUMBER(numa, I32, GTOPO_AUTO, 65535),
-    NUMBER(gid, I32, GTOPO_AUTO, 255),
-    {NULL, 0, 0, 0, 0},
+    CHOICE(gid, I32, GTOPO_AUTO, 255, GID),
+    {NULL, 0, 0, 0, 0, 0},
 };
+#undef OPTION
+
+#define OPTION(name, type, lowest, highest, honours)                                                                   \
+    {                                                                                                                  \
+#name, offsetof(struct gtopo_probe_used, name), GTOPO_OPTION_##type, lowest, highest, honours                  \
+    }
+const struct gtopo_option gtopo_used_numbers[] = {
+    NUMBER(queue_pairs, I32, GTOPO_AUTO, 64),    NUMBER(depth, I32, GTOPO_AUTO, 8192),
+    NUMBER(moderation, I32, GTOPO_AUTO, 8192),   NUMBER(post_list, I32, GTOPO_AUTO, POST_LIST_MAX),
+    NUMBER(inline_B, I32, GTOPO_AUTO, 4096),     NUMBER(relaxed_ordering, I32, GTOPO_AUTO, 1),
+    NUMBER(mtu_B, I32, GTOPO_AUTO, 4096),        NUMBER(gid, I32, GTOPO_AUTO, 255),
+    NUMBER(traffic_class, I32, GTOPO_AUTO, 255), NUMBER(service_level, I32, GTOPO_AUTO, 15),
+    NUMBER(page_B, I32, GTOPO_AUTO, 1 << 30),    {NULL, 0, 0, 0, 0, 0},
+};
+#undef OPTION
 #undef NUMBER
+#undef CHOICE
 
 static const char *const operation_names[GTOPO_OPERATIONS] = {
     [GTOPO_WRITE] = "write",         [GTOPO_READ] = "read",           [GTOPO_SEND] = "send",
@@ -119,7 +137,7 @@ void gtopo_probe_options_init(struct gtopo_probe_options *options)
         .metric = GTOPO_BANDWIDTH_Bps,
         .message_B = 65536,
         .queue_pairs = 1,
-        .depth = 128,
+        .depth = GTOPO_DEPTH,
         .inline_B = GTOPO_AUTO,
         .relaxed_ordering = GTOPO_AUTO,
         .precision = 0.01,
@@ -193,11 +211,48 @@ static int is_power_of_two(uint32_t number)
     return number && !(number & (number - 1));
 }
 
+static int fail_ignored(const struct gtopo_transport_facts *facts, const struct gtopo_option *option,
+                        struct gtopo_error *error)
+{
+    const struct gtopo_transport_facts *other;
+    char hint[128];
+    size_t i = 0;
+
+    while ((other = gtopo_transport_facts_at(i)) && !(other->honours & option->honours))
+        i++;
+    snprintf(hint, sizeof hint, "leave %s out, or use transport %s", option->key, other ? other->name : "?");
+    return gtopo_fail(error, GTOPO_EUSAGE, hint, "option %s is not honoured by transport %s", option->key, facts->name);
+}
+
+/* What is not as gtopo_probe_options_init() left it was asked for. */
+static int check_honoured(const struct gtopo_transport_facts *facts, const struct gtopo_option *table,
+                          const void *options, const void *defaults, struct gtopo_error *error)
+{
+    for (const struct gtopo_option *option = table; option->key; option++)
+        if ((option->honours & ~facts->honours) &&
+            gtopo_option_get(option, options) != gtopo_option_get(option, defaults))
+            return fail_ignored(facts, option, error);
+    return 0;
+}
+
+static int check_transport(const struct gtopo_transport_facts *facts, const struct gtopo_probe_options *options,
+                           struct gtopo_error *error)
+{
+    struct gtopo_probe_options defaults;
+    int status;
+
+    gtopo_probe_options_init(&defaults);
+    status = check_honoured(facts, gtopo_probe_numbers, options, &defaults, error);
+    if (!status)
+        status = check_honoured(facts, gtopo_end_numbers, &options->from, &defaults.from, error);
+    return status ? status : check_honoured(facts, gtopo_end_numbers, &options->to, &defaults.to, error);
+}
+
 /* What does not go together. */
-static int check_pairs(const struct gtopo_transport_facts *facts, const struct gtopo_probe_options *o,
-                       struct gtopo_error *error)
+static int check_pairs(const struct gtopo_probe_options *o, struct gtopo_error *error)
 {
     int latency = o->metric == GTOPO_LATENCY_ns, atomic = gtopo_operation_is_atomic(o->operation);
+    int answers = latency || o->two_way; /* both ends send */
     const struct {
         int is_wrong;
         const char *text, *hint;
@@ -205,10 +260,13 @@ static int check_pairs(const struct gtopo_transport_facts *facts, const struct g
         {atomic && o->message_B != 8, "atomic operations are on 8 bytes", "say message_B 8"},
         {latency && o->two_way, "latency is measured one way", "leave two_way out"},
         {latency && o->queue_pairs != 1, "latency is measured on one queue pair", "say queue_pairs 1"},
-        {o->two_way && !facts->two_way, "this transport drives from one end only", "leave two_way out"},
-        {o->connection_manager && !facts->is_rdma, "a connection manager is for RDMA", "use transport verbs"},
         {o->flush && (!latency || !strcmp(o->to.memory, "host")), "a flush is part of latency into GPU memory",
          "leave flush out"},
+        {o->inline_B > 0 && gtopo_operation_is_round_trip(o->operation),
+         "a read or an atomic operation takes no data along, inside its work request or elsewhere",
+         "leave inline_B out"},
+        {o->inline_B > 0 && (strcmp(o->from.memory, "host") || (answers && strcmp(o->to.memory, "host"))),
+         "the processor puts a message into its work request, and it cannot read GPU memory", "leave inline_B out"},
         {o->mtu_B && (o->mtu_B < 256 || !is_power_of_two(o->mtu_B)), "an RDMA MTU is 256, 512, 1024, 2048 or 4096",
          NULL},
         {o->verify_every && (latency || atomic), "each message is checked for bandwidth of data only",
@@ -236,7 +294,7 @@ int gtopo_probe_options_check(const struct gtopo_probe_options *options, struct 
     if ((status = gtopo_transport_facts(options->transport, &facts, error)) ||
         (status = check_numbers(gtopo_probe_numbers, options, error)) ||
         (status = check_operation(facts, options, error)) || (status = check_end(facts, &options->from, error)) ||
-        (status = check_end(facts, &options->to, error)))
+        (status = check_end(facts, &options->to, error)) || (status = check_transport(facts, options, error)))
         return status;
-    return check_pairs(facts, options, error);
+    return check_pairs(options, error);
 }

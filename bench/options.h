@@ -18,13 +18,15 @@ struct gtopo_option {
     size_t offset;
     enum gtopo_option_type type;
     double lowest, highest;
+    uint32_t honours; /* bit of enum gtopo_honours; 0: every transport does */
 };
-/* Of struct gtopo_probe_options, and of struct gtopo_probe_end; both end with a key of NULL. */
-extern const struct gtopo_option gtopo_probe_numbers[], gtopo_end_numbers[];
+/* Of struct gtopo_probe_options, gtopo_probe_end and gtopo_probe_used; each ends with a key of NULL. */
+extern const struct gtopo_option gtopo_probe_numbers[], gtopo_end_numbers[], gtopo_used_numbers[];
 
 double gtopo_option_get(const struct gtopo_option *option, const void *options);
 void gtopo_option_set(const struct gtopo_option *option, void *options, double value);
 
+#define GTOPO_DEPTH 128 /* perftest's, where none is asked for */
 /* perftest's: one completion in 100 messages, and above this size one for each */
 #define GTOPO_MODERATION 100
 #define GTOPO_MODERATE_UP_TO_B 8192

@@ -61,6 +61,11 @@ static json_t *not_automatic(int32_t number)
     return number == GTOPO_AUTO ? json_null() : json_integer(number);
 }
 
+static json_t *boolean(int32_t number)
+{
+    return number == GTOPO_AUTO ? json_null() : json_boolean(number);
+}
+
 /* There is no NaN in JSON, and thousandths are finer than any clock here. */
 static json_t *number(double value)
 {
@@ -94,6 +99,25 @@ static json_t *counters_json(const struct gtopo_probe_side *side)
     return object;
 }
 
+static json_t *used_json(const struct gtopo_probe_used *used)
+{
+    json_t *object = json_object();
+
+    set(&object, "queue_pairs", not_automatic(used->queue_pairs));
+    set(&object, "depth", not_automatic(used->depth));
+    set(&object, "moderation", not_automatic(used->moderation));
+    set(&object, "post_list", not_automatic(used->post_list));
+    set(&object, "inline_B", not_automatic(used->inline_B));
+    set(&object, "relaxed_ordering", boolean(used->relaxed_ordering));
+    set(&object, "mtu_B", not_automatic(used->mtu_B));
+    set(&object, "gid", not_automatic(used->gid));
+    set(&object, "gid_reason", text(used->gid_reason));
+    set(&object, "traffic_class", not_automatic(used->traffic_class));
+    set(&object, "service_level", not_automatic(used->service_level));
+    set(&object, "page_B", not_automatic(used->page_B));
+    return object;
+}
+
 static json_t *side_json(const struct gtopo_probe_end *end, const struct gtopo_probe_side *side)
 {
     int has_device = end->device && *end->device;
@@ -109,6 +133,7 @@ static json_t *side_json(const struct gtopo_probe_end *end, const struct gtopo_p
     set(&object, "mapping", text(side->mapping));
     set(&object, "fallback", text(side->fallback));
     set(&object, "description", text(side->description));
+    set(&object, "used", used_json(&side->used));
     set(&object, "counters", counters_json(side));
     return object;
 }
@@ -120,8 +145,7 @@ static json_t *options_json(const struct gtopo_probe_options *o)
     set(&object, "moderation", known_whole(o->moderation));
     set(&object, "post_list", known_whole(o->post_list));
     set(&object, "inline_B", not_automatic(o->inline_B));
-    set(&object, "relaxed_ordering",
-        o->relaxed_ordering == GTOPO_AUTO ? json_null() : json_boolean(o->relaxed_ordering));
+    set(&object, "relaxed_ordering", boolean(o->relaxed_ordering));
     set(&object, "mtu_B", known_whole(o->mtu_B));
     set(&object, "traffic_class", whole(o->traffic_class));
     set(&object, "service_level", whole(o->service_level));

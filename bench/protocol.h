@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <gputopo/error.h>
 
-#define GTOPO_PROTOCOL_VERSION 3
+#define GTOPO_PROTOCOL_VERSION 4
 #define GTOPO_FRAME_MAX_B ((size_t)16 << 20)
 
 /* A stream and who is at its other end, for messages. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/result.h"
 #include "bench/counters.h"
+#include "bench/options.h"
 #include "bench/protocol.h"
+#include "bench/spec.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -84,20 +86,22 @@ json_t *gtopo_result_json(const struct gtopo_probe_result *result)
 json_t *gtopo_report_json(const struct gtopo_report *report)
 {
     const struct gtopo_reach *reach = &report->reach;
-    json_t *counters = json_object();
-    int failed = !counters;
+    json_t *counters = json_object(), *used = json_pack("{ss}", "gid_reason", report->used.gid_reason);
+    int failed = !counters || !used || gtopo_numbers_json(gtopo_used_numbers, &report->used, used);
 
     for (uint32_t i = 0; !failed && i < report->counter_count; i++)
         failed =
             json_object_set_new(counters, report->counters[i].name, json_integer((json_int_t)report->counters[i].rise));
     if (failed) {
         json_decref(counters);
+        json_decref(used);
         return NULL;
     }
-    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, sf, sf, sf}", "type", "stopped", "way", reach->way, "mapping",
-                     reach->mapping, "fallback", reach->fallback, "finding", reach->finding, "next_step",
-                     reach->next_step, "description", report->description, "counters", counters, "median",
-                     report->median, "low", report->low, "high", report->high);
+    return json_pack("{ss, ss, ss, ss, ss, ss, ss, so, so, sI, sf, sf, sf}", "type", "stopped", "way", reach->way,
+                     "mapping", reach->mapping, "fallback", reach->fallback, "finding", reach->finding, "next_step",
+                     reach->next_step, "description", report->description, "used", used, "counters", counters,
+                     "posted_B", (json_int_t)report->posted_B, "median", report->median, "low", report->low, "high",
+                     report->high);
 }
 
 /* ---- from messages ---- */
@@ -174,6 +178,13 @@ static int read_counters(json_t *counters, struct gtopo_report *report, struct g
     return 0;
 }
 
+static int read_used(const json_t *used, struct gtopo_probe_used *read, struct gtopo_error *error)
+{
+    int status = gtopo_numbers_read(gtopo_used_numbers, used, read, error);
+
+    return status ? status : read_text(used, "gid_reason", read->gid_reason, sizeof read->gid_reason, error);
+}
+
 int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error)
 {
     struct gtopo_reach *reach = &report->reach;
@@ -186,6 +197,8 @@ int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct
         (status = read_text(message, "finding", reach->finding, sizeof reach->finding, error)) ||
         (status = read_text(message, "next_step", reach->next_step, sizeof reach->next_step, error)) ||
         (status = read_text(message, "description", report->description, sizeof report->description, error)) ||
+        (status = gtopo_message_number(message, "posted_B", INT64_MAX, &report->posted_B, error)) ||
+        (status = read_used(json_object_get(message, "used"), &report->used, error)) ||
         (status = gtopo_message_real(message, "median", 0, HIGHEST, &report->median, error)) ||
         (status = gtopo_message_real(message, "low", 0, HIGHEST, &report->low, error)) ||
         (status = gtopo_message_real(message, "high", 0, HIGHEST, &report->high, error)))
@@ -202,33 +215,26 @@ static void add_side(const struct gtopo_report *report, struct gtopo_probe_side 
     snprintf(side->mapping, sizeof side->mapping, "%s", report->reach.mapping);
     snprintf(side->fallback, sizeof side->fallback, "%s", report->reach.fallback);
     snprintf(side->description, sizeof side->description, "%s", report->description);
+    side->used = report->used;
     side->counter_count = report->counter_count;
     memcpy(side->counters, report->counters, sizeof side->counters);
 }
 
-static void add_fallback(const struct gtopo_reach *reach, struct gtopo_probe_result *result)
+static void add_warning(struct gtopo_probe_result *result, const char *rule, const char *text, const char *next_step)
 {
     struct gtopo_probe_finding *finding = &result->findings[result->finding_count];
 
-    if (!reach->finding[0] || result->finding_count == GTOPO_PROBE_FINDINGS_MAX)
+    if (result->finding_count == GTOPO_PROBE_FINDINGS_MAX)
         return;
     result->finding_count++;
     finding->severity = GTOPO_WARNING;
-    snprintf(finding->rule, sizeof finding->rule, "%s", reach->finding);
-    snprintf(finding->text, sizeof finding->text, "%s", reach->fallback);
-    snprintf(finding->next_step, sizeof finding->next_step, "%s", reach->next_step);
+    snprintf(finding->rule, sizeof finding->rule, "%s", rule);
+    snprintf(finding->text, sizeof finding->text, "%s", text);
+    snprintf(finding->next_step, sizeof finding->next_step, "%s", next_step);
 }
 
-/* Bytes that the messages of a run held, as far as they were counted as samples. */
-static uint64_t payload(const struct gtopo_probe_options *options, const struct gtopo_probe_result *result)
-{
-    if (options->metric == GTOPO_LATENCY_ns)
-        return (result->samples + result->warmup_samples) * options->message_B;
-    return options->iterations * options->queue_pairs * options->message_B;
-}
-
-static void judge_counters(const struct gtopo_probe_options *options, const char *const peers[2], int one_machine,
-                           struct gtopo_probe_result *result)
+static void judge_counters(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
+                           const char *const peers[2], int one_machine, struct gtopo_probe_result *result)
 {
     const struct gtopo_probe_end *ends[2] = {&options->from, &options->to};
     const struct gtopo_probe_side *sides[2] = {&result->from, &result->to};
@@ -241,8 +247,9 @@ static void judge_counters(const struct gtopo_probe_options *options, const char
                  peers[i] ? " on " : "", peers[i] ? peers[i] : "");
         counted[i] = (struct gtopo_counters_end){names[i], sides[i]->counters, sides[i]->counter_count};
     }
-    gtopo_counters_judge(&counted[0], &counted[1], one_port, payload(options, result), result->findings,
-                         &result->finding_count);
+    gtopo_counters_judge(&counted[0], &counted[1], one_port,
+                         reports[0].posted_B > reports[1].posted_B ? reports[0].posted_B : reports[1].posted_B,
+                         result->findings, &result->finding_count);
 }
 
 void gtopo_result_join(const struct gtopo_probe_options *options, const struct gtopo_report reports[2],
@@ -250,7 +257,7 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
 {
     add_side(&reports[0], &result->from);
     add_side(&reports[1], &result->to);
-    if (options->two_way && reports[1].median > 0) {
+    if (options->two_way && reports[1].median > 0) { /* a copy drives both ways from one end */
         result->forward = result->median;
         result->reverse = reports[1].median;
         /* each end timed its own direction: the bounds of the sum are the sums of the bounds at worst */
@@ -258,8 +265,15 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
         result->low += reports[1].low;
         result->high += reports[1].high;
         result->messages_per_s = result->median / (double)options->message_B;
+        if (!strcmp(result->stopped_by, "precision") &&
+            !gtopo_result_is_precise(options, result->low, result->median, result->high))
+            snprintf(result->stopped_by, sizeof result->stopped_by, "one-direction");
     }
+    if (!result->verified)
+        add_warning(result, "not-verified", "no end said in time whether the data was right: the run was interrupted",
+                    "let the run come to its end");
     for (int i = 0; i < 2; i++)
-        add_fallback(&reports[i].reach, result);
-    judge_counters(options, peers, one_machine, result);
+        if (reports[i].reach.finding[0])
+            add_warning(result, reports[i].reach.finding, reports[i].reach.fallback, reports[i].reach.next_step);
+    judge_counters(options, reports, peers, one_machine, result);
 }

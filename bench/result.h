@@ -11,8 +11,10 @@
 struct gtopo_report {
     struct gtopo_reach reach;
     char description[256];
+    struct gtopo_probe_used used;
     uint32_t counter_count;
     struct gtopo_port_counter counters[GTOPO_COUNTERS_MAX];
+    uint64_t posted_B;        /* of the messages that it posted; 0 if not known */
     double median, low, high; /* two-way: of what the responder drove; else 0 */
 };
 
@@ -22,6 +24,13 @@ json_t *gtopo_report_json(const struct gtopo_report *report);
 /* Every number and text is checked. Errors: GTOPO_EPROTOCOL. */
 int gtopo_result_read(const json_t *message, struct gtopo_probe_result *result, struct gtopo_error *error);
 int gtopo_report_read(const json_t *message, struct gtopo_report *report, struct gtopo_error *error);
+
+/* Is the interval as narrow as was asked for? */
+static inline int gtopo_result_is_precise(const struct gtopo_probe_options *options, double low, double median,
+                                          double high)
+{
+    return high - low <= 2 * options->precision * median;
+}
 
 /* Complete the initiator's result with what both ends reported: directions, sides, findings. peers: who they are;
  * one_machine: both are on one. */

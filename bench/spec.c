@@ -48,7 +48,7 @@ static json_t *number_json(const struct gtopo_option *option, const void *option
     return option->type == GTOPO_OPTION_REAL ? json_real(value) : json_integer((json_int_t)value);
 }
 
-static int add_numbers(json_t *object, const struct gtopo_option *table, const void *options)
+int gtopo_numbers_json(const struct gtopo_option *table, const void *options, json_t *object)
 {
     int failed = 0;
 
@@ -62,7 +62,7 @@ static json_t *end_json(const struct gtopo_probe_end *end)
     json_t *json =
         json_pack("{ss, ss, ss}", "device", end->device, "memory", end->memory, "way", end->way ? end->way : "");
 
-    if (json && add_numbers(json, gtopo_end_numbers, end)) {
+    if (json && gtopo_numbers_json(gtopo_end_numbers, end, json)) {
         json_decref(json);
         return NULL;
     }
@@ -79,7 +79,7 @@ json_t *gtopo_spec_json(const struct gtopo_spec *spec)
     json = json_pack("{ss, ss, ss, sb, ss, so, so}", "type", "prepare", "transport", options->transport, "role",
                      spec->initiator ? "initiator" : "responder", "shared", spec->shared, "seed", seed, end_keys[0],
                      end_json(&options->from), end_keys[1], end_json(&options->to));
-    if (json && add_numbers(json, gtopo_probe_numbers, options)) {
+    if (json && gtopo_numbers_json(gtopo_probe_numbers, options, json)) {
         json_decref(json);
         return NULL;
     }
@@ -88,8 +88,7 @@ json_t *gtopo_spec_json(const struct gtopo_spec *spec)
 
 /* ---- from a message ---- */
 
-static int read_numbers(const json_t *object, const struct gtopo_option *table, void *options,
-                        struct gtopo_error *error)
+int gtopo_numbers_read(const struct gtopo_option *table, const json_t *object, void *options, struct gtopo_error *error)
 {
     for (const struct gtopo_option *option = table; option->key; option++) {
         const json_t *value = json_object_get(object, option->key);
@@ -97,8 +96,8 @@ static int read_numbers(const json_t *object, const struct gtopo_option *table, 
         int right = option->type == GTOPO_OPTION_REAL ? json_is_number(value) : json_is_integer(value);
 
         if (!right || !(number >= option->lowest && number <= option->highest))
-            return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "in a message \"prepare\", \"%s\" has to be from %g to %g",
-                              option->key, option->lowest, option->highest);
+            return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "in a message, \"%s\" has to be from %g to %g", option->key,
+                              option->lowest, option->highest);
         gtopo_option_set(option, options, number);
     }
     return 0;
@@ -126,7 +125,7 @@ static int read_end(const json_t *message, int which, struct gtopo_spec *spec, s
              read_text(object, "memory", spec->end_texts[which].memory, sizeof spec->end_texts[which].memory, error)) ||
         (status = read_text(object, "way", spec->end_texts[which].way, sizeof spec->end_texts[which].way, error)))
         return status;
-    return read_numbers(object, gtopo_end_numbers, which ? &spec->options.to : &spec->options.from, error);
+    return gtopo_numbers_read(gtopo_end_numbers, object, which ? &spec->options.to : &spec->options.from, error);
 }
 
 static int read_role(const json_t *message, struct gtopo_spec *spec, struct gtopo_error *error)
@@ -156,7 +155,7 @@ int gtopo_spec_read(const json_t *message, struct gtopo_spec *spec, struct gtopo
     if ((status = read_role(message, spec, error)) ||
         (status = read_text(message, "transport", spec->transport, sizeof spec->transport, error)) ||
         (status = read_end(message, 0, spec, error)) || (status = read_end(message, 1, spec, error)) ||
-        (status = read_numbers(message, gtopo_probe_numbers, &spec->options, error)))
+        (status = gtopo_numbers_read(gtopo_probe_numbers, message, &spec->options, error)))
         return status;
     keep_texts(spec);
     return gtopo_probe_options_check(&spec->options, error);

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <gputopo/probe.h>
+#include "bench/options.h"
 
 /* A slow link may take so many times the asked seconds, until there are samples enough to say something. */
 #define GTOPO_PATIENCE 4
@@ -27,6 +28,12 @@ static inline const struct gtopo_probe_end *gtopo_spec_own(const struct gtopo_sp
 {
     return spec->initiator ? &spec->options.from : &spec->options.to;
 }
+
+/* All numbers of a table as members of an object, from and to a struct; non-zero when memory is short. */
+int gtopo_numbers_json(const struct gtopo_option *table, const void *options, json_t *object);
+/* Errors: GTOPO_EPROTOCOL, naming the one that is missing or out of its range. */
+int gtopo_numbers_read(const struct gtopo_option *table, const json_t *object, void *options,
+                       struct gtopo_error *error);
 
 /* NULL when memory is short. */
 json_t *gtopo_spec_json(const struct gtopo_spec *spec);

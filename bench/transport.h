@@ -20,7 +20,7 @@
 #include "config.h" /* GTOPO_STATIC_MODULES, GTOPO_HAVE_… */
 #endif
 
-#define GTOPO_TRANSPORT_ABI 2
+#define GTOPO_TRANSPORT_ABI 3
 #define GTOPO_BLOB_MAX 8192
 
 /* What a transport goes through that has no devices of its own; constant. */
@@ -30,6 +30,25 @@ struct gtopo_transport_provider {
     int between_nodes;     /* its figure depends on which NUMA nodes the two ends are on */
 };
 
+/* Options that not every transport honours. One that is asked for and not honoured is refused before the run. */
+enum gtopo_honours {
+    GTOPO_HONOURS_QUEUE_PAIRS = 1 << 0,
+    GTOPO_HONOURS_DEPTH = 1 << 1,
+    GTOPO_HONOURS_MODERATION = 1 << 2,
+    GTOPO_HONOURS_POST_LIST = 1 << 3,
+    GTOPO_HONOURS_INLINE = 1 << 4,
+    GTOPO_HONOURS_RELAXED_ORDERING = 1 << 5,
+    GTOPO_HONOURS_MTU = 1 << 6,
+    GTOPO_HONOURS_TRAFFIC_CLASS = 1 << 7,
+    GTOPO_HONOURS_SERVICE_LEVEL = 1 << 8,
+    GTOPO_HONOURS_TWO_WAY = 1 << 9, /* both ends can drive at once */
+    GTOPO_HONOURS_CONNECTION_MANAGER = 1 << 10,
+    GTOPO_HONOURS_FLUSH = 1 << 11,
+    GTOPO_HONOURS_VERIFY_EVERY = 1 << 12,
+    GTOPO_HONOURS_GID = 1 << 13,
+    GTOPO_HONOURS_ALL = (1 << 14) - 1
+};
+
 /* What is known of a transport without its library; bench/transport/registry.c. */
 struct gtopo_transport_facts {
     const char *name;
@@ -37,7 +56,7 @@ struct gtopo_transport_facts {
     const struct gtopo_transport_provider *providers; /* of memory that goes through no port; NULL for none */
     uint32_t operations;                              /* bit 1 << enum gtopo_operation */
     int alone;                                        /* one process has both memories: there is no other end */
-    int two_way;                                      /* both ends can drive at once */
+    uint32_t honours;                                 /* enum gtopo_honours */
     int is_rdma;                                      /* its devices are RDMA devices with numbered ports */
     int gpu_memory;                                   /* may use memory that processors cannot touch */
 };
@@ -97,8 +116,8 @@ struct gtopo_reach {
 struct gtopo_transport {
     uint32_t abi; /* GTOPO_TRANSPORT_ABI */
     const char *name;
-    /* How it measures, in words; constant. NULL when it cannot. */
-    const char *(*method)(const struct gtopo_probe_options *probe);
+    /* How it measures, in words; constant. Of an endpoint that is connected. */
+    const char *(*method)(const void *endpoint);
     /* Bytes of memory that an end needs. */
     size_t (*buffer_B)(const struct gtopo_probe_options *probe, int initiator);
     int (*open)(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error);
@@ -118,8 +137,13 @@ struct gtopo_transport {
     int (*verify)(void *endpoint, struct gtopo_error *error);
     /* What was chosen, for people: "RC, MTU 4096, GID 1 ::ffff:10.9.0.1 (RoCE v2)". Zero-terminated. */
     void (*describe)(void *endpoint, char *text, size_t size);
+    /* The same as numbers; comes with all of it not applicable. After run() or serve(). NULL: nothing to tell. */
+    void (*used)(const void *endpoint, struct gtopo_probe_used *used);
     void (*reach)(void *endpoint, struct gtopo_reach *reach); /* NULL: the memory as it is */
-    void (*close)(void *endpoint);                            /* NULL is accepted */
+    /* After run or serve: bytes of all messages that this end posted, warm-up and last ones too. NULL where there is no
+     * port whose counters could be compared with it. */
+    uint64_t (*posted_B)(void *endpoint);
+    void (*close)(void *endpoint); /* NULL is accepted */
 };
 
 /*

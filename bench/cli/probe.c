@@ -16,10 +16,26 @@ static int is_atomic(uint32_t operation)
     return operation == GTOPO_FETCH_ADD || operation == GTOPO_COMPARE_SWAP;
 }
 
-/* perftest's defaults */
-static uint64_t default_iterations(uint32_t metric, uint32_t operation)
+static uint64_t default_size(const struct probe_settings *s, uint32_t metric)
 {
-    return metric == GTOPO_BANDWIDTH_Bps && (operation == GTOPO_WRITE || operation == GTOPO_WRITE_IMM) ? 5000 : 1000;
+    if (is_atomic(s->operation))
+        return 8;
+    if (metric == GTOPO_BANDWIDTH_Bps)
+        return 65536;
+    return s->form == PROBE_PERFTEST ? 2 : 8;
+}
+
+/* Its figures are compared with perftest's, so what was left out is as it is there. */
+static void default_as_perftest(struct gtopo_probe_options *o)
+{
+    int is_write = o->operation == GTOPO_WRITE || o->operation == GTOPO_WRITE_IMM;
+
+    if (!o->iterations)
+        o->iterations = o->metric == GTOPO_BANDWIDTH_Bps && is_write ? 5000 : 1000;
+    if (!o->moderation)
+        o->moderation = o->post_list; /* of a list its last message */
+    if (!o->post_list)
+        o->post_list = 1;
 }
 
 /* Options that are of one metric only do not hold for the other when both are measured. */
@@ -47,32 +63,52 @@ static void make_options(const struct probe_settings *s, const struct probe_plac
     o->transport = s->transport;
     o->operation = s->operation;
     o->metric = metric;
-    o->message_B = s->size_count ? s->sizes[index] : metric == GTOPO_LATENCY_ns || is_atomic(s->operation) ? 8 : 65536;
-    if (s->form == PROBE_PERFTEST && !o->iterations)
-        o->iterations = default_iterations(metric, o->operation);
+    o->message_B = s->size_count ? s->sizes[index] : default_size(s, metric);
+    if (s->form == PROBE_PERFTEST)
+        default_as_perftest(o);
     for (int end = 0; end < 2; end++)
         ends[end]->way = s->is_one_way && !place->is_gpu[end] ? NULL : s->ways[end];
     keep_to_metric(s, o);
 }
 
 /* The library names the members of its struct; people know the options by other names. */
-static void name_options(struct gtopo_error *error)
+static void name_in(char *text, size_t size)
 {
     static const char *const names[][2] = {
-        {"message_B", "--size"}, {"queue_pairs", "--queue-pairs"},   {"two_way", "--two-way"},
-        {"flush", "--flush"},    {"verify_every", "--verify-every"}, {"iterations", "--iterations"},
+        {"message_B", "--size"},
+        {"queue_pairs", "--queue-pairs"},
+        {"depth", "--depth"},
+        {"moderation", "--moderation"},
+        {"post_list", "--post-list"},
+        {"inline_B", "--inline"},
+        {"relaxed_ordering", "--relaxed-ordering"},
+        {"mtu_B", "--mtu"},
+        {"traffic_class", "--traffic-class"},
+        {"service_level", "--service-level"},
+        {"two_way", "--two-way"},
+        {"connection_manager", "--rdma-cm"},
+        {"flush", "--flush"},
+        {"verify_every", "--verify-every"},
+        {"iterations", "--iterations"},
     };
-    char hint[sizeof error->hint];
+    char old[sizeof((struct gtopo_error *)0)->message];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *member = strstr(error->hint, names[i][0]);
+        const char *member = strstr(text, names[i][0]);
 
-        if (!member || (member != error->hint && member[-1] != ' '))
+        if (!member || (member != text && member[-1] != ' '))
             continue;
-        snprintf(hint, sizeof hint, "%.*s%s%s", (int)(member - error->hint), error->hint, names[i][1],
-                 member + strlen(names[i][0]));
-        memcpy(error->hint, hint, sizeof hint);
+        snprintf(old, sizeof old, "%s", text);
+        snprintf(text, size, "%.*s%s%s", (int)(member - text), old, names[i][1],
+                 old + (member - text) + strlen(names[i][0]));
     }
+}
+
+static void name_options(struct gtopo_error *error)
+{
+    if (!strncmp(error->message, "option ", strlen("option ")))
+        name_in(error->message, sizeof error->message);
+    name_in(error->hint, sizeof error->hint);
 }
 
 /* Is it a probe that can be? Ends stand for what they are on their hosts; "ofi:tcp" is a transport and a provider. */
@@ -128,6 +164,10 @@ static int complete(struct probe_settings *s, const struct probe_place *place, s
     if (!place->is_network && (s->options.from.gid != GTOPO_AUTO || s->options.to.gid != GTOPO_AUTO))
         return gtopo_fail(error, GTOPO_EUSAGE, "name a port (nic0:1), or leave --gid out",
                           "--gid is for RDMA ports, and neither end is one");
+    if (s->form == PROBE_PERFTEST && strcmp(s->transport, "verbs"))
+        return gtopo_fail(error, GTOPO_EUSAGE, "leave --compat out, or measure through ports with --transport verbs",
+                          "transport %s does not time single messages, which perftest's figures are made of",
+                          s->transport);
     if (s->operation == GTOPO_OPERATIONS)
         status = find_operation(s, place, error);
     for (uint32_t metric = 0; !status && metric < GTOPO_METRICS; metric++)
@@ -180,8 +220,10 @@ static void succeed(struct sweep *s, struct gtopo_probe_options *options)
     struct gtopo_error error;
 
     if (s->settings->form == PROBE_PERFTEST && !(perftest->bandwidth_average_MiBps > 0 || perftest->t_max_us > 0)) {
-        gtopo_fail(&error, GTOPO_EUSAGE, "leave --compat out, or use --transport verbs",
-                   "this transport does not time single messages, which perftest's figures are made of");
+        gtopo_fail(&error, GTOPO_EUSAGE,
+                   "leave --compat out, or let the port reach the GPU's memory (--way dma-buf says what is missing)",
+                   "GPU memory was staged through host memory, in chunks: there are no times of single messages, which "
+                   "perftest's figures are made of");
         fail(s, options, &error);
         return;
     }

@@ -252,6 +252,8 @@ void cli_show_measurements(FILE *out, const struct gtopo_map *map)
             fprintf(out, "    fell back: %s\n", m.fallback);
         if (m.stopped_by && !strcmp(m.stopped_by, "deadline"))
             fprintf(out, "    the time for a probe was over before the interval was as narrow as asked\n");
+        else if (m.stopped_by && !strcmp(m.stopped_by, "one-direction"))
+            fprintf(out, "    one direction was as precise as asked, the sum of both is not\n");
         else if (m.stopped_by && strcmp(m.stopped_by, "precision"))
             fprintf(out, "    stopped early: %s\n", m.stopped_by);
         if (m.warmup_samples)

@@ -30,20 +30,6 @@ static size_t copy_buffer(const struct gtopo_probe_options *probe, int initiator
     return round_up(slot_B(probe) * probe->queue_pairs * (probe->two_way ? 2 : 1), PAGE_B);
 }
 
-static const char *copy_method(const struct gtopo_probe_options *probe)
-{
-    if (probe->operation != GTOPO_COPY)
-        return NULL;
-    if (probe->metric == GTOPO_LATENCY_ns)
-        return "one copy, from the call that starts it until its end is seen, polling, by the host's clock";
-    if (probe->metric != GTOPO_BANDWIDTH_Bps)
-        return NULL;
-    if (probe->two_way)
-        return "copies in both directions at once, queued before they start, timed by the GPU's events from the first "
-               "start to the last end; both directions together";
-    return "copies queued before they start, timed by the GPU's events from the first start to the last end";
-}
-
 /* ---- the data ---- */
 
 int gtopo_copy_prepare(struct gtopo_copy *c, const struct gtopo_copy_stream *stream, struct gtopo_error *error)
@@ -219,6 +205,25 @@ out:
 
 /* ---- for people ---- */
 
+static const char *copy_method(const void *endpoint)
+{
+    const struct gtopo_probe_options *probe = ((const struct gtopo_copy *)endpoint)->probe;
+
+    if (probe->metric == GTOPO_LATENCY_ns)
+        return "one copy, from the call that starts it until its end is seen, polling, by the host's clock";
+    if (probe->two_way)
+        return "copies in both directions at once, queued before they start, timed by the GPU's events from the first "
+               "start to the last end; both directions together";
+    return "copies queued before they start, timed by the GPU's events from the first start to the last end";
+}
+
+static void copy_used(const void *endpoint, struct gtopo_probe_used *used)
+{
+    const struct gtopo_copy *c = endpoint;
+
+    used->queue_pairs = (int32_t)c->probe->queue_pairs;
+}
+
 static void copy_describe(void *endpoint, char *text, size_t size)
 {
     const struct gtopo_copy *c = endpoint;
@@ -243,5 +248,6 @@ const struct gtopo_transport gtopo_transport_copy = {
     .run = gtopo_copy_run,
     .verify = copy_verify,
     .describe = copy_describe,
+    .used = copy_used,
     .close = copy_close,
 };

@@ -421,10 +421,21 @@ static void ofi_describe(void *endpoint, char *text, size_t size)
              o->source);
 }
 
-static const char *ofi_method(const struct gtopo_probe_options *probe)
+static void ofi_used(const void *endpoint, struct gtopo_probe_used *used)
 {
-    return probe->metric == GTOPO_LATENCY_ns ? "half a round trip of messages, polling"
-                                             : "messages, timed by the receiver's credits while the pipe is kept full";
+    const struct gtopo_ofi *o = endpoint;
+
+    used->queue_pairs = 1;
+    used->depth = o->probe->metric == GTOPO_LATENCY_ns ? 1 : (int32_t)o->probe->depth;
+}
+
+static const char *ofi_method(const void *endpoint)
+{
+    const struct gtopo_ofi *o = endpoint;
+
+    return o->probe->metric == GTOPO_LATENCY_ns
+               ? "half a round trip of messages, polling"
+               : "messages, timed by the receiver's credits while the pipe is kept full";
 }
 
 static const struct gtopo_transport ofi = {
@@ -439,6 +450,7 @@ static const struct gtopo_transport ofi = {
     .serve = gtopo_ofi_serve,
     .verify = gtopo_ofi_verify,
     .describe = ofi_describe,
+    .used = ofi_used,
     .close = ofi_close,
 };
 

@@ -169,11 +169,35 @@ static uint32_t wanted_inline(const struct gtopo_verbs *v)
 
     if (gtopo_operation_is_round_trip(probe->operation) || !v->region->memory->is_host)
         return 0;
+    if (!v->initiator && !probe->two_way && probe->metric != GTOPO_LATENCY_ns) /* it sends nothing */
+        return 0;
     if (probe->inline_B != GTOPO_AUTO)
         most = (uint32_t)probe->inline_B;
     else if (probe->metric != GTOPO_LATENCY_ns)
         return 0;
     return v->message_B <= most ? (uint32_t)v->message_B : 0;
+}
+
+/* The device tells its most only by what it refuses. */
+static int fail_inline(const struct gtopo_verbs *v, const struct ibv_qp_init_attr *refused, struct gtopo_error *error)
+{
+    uint32_t most = 0, too_much = refused->cap.max_inline_data;
+
+    while (most + 1 < too_much) {
+        struct ibv_qp_init_attr made = *refused;
+        uint32_t size = made.cap.max_inline_data = (most + too_much) / 2;
+        struct ibv_qp *qp = ibv_create_qp(v->pd, &made);
+
+        if (qp && made.cap.max_inline_data >= size)
+            most = size;
+        else
+            too_much = size;
+        if (qp)
+            ibv_destroy_qp(qp);
+    }
+    return gtopo_fail(error, GTOPO_EUSAGE, "ask for no more with --inline, or leave it out",
+                      "%s cannot take a message of %zu bytes inside a work request: at most %u", v->own->device,
+                      v->message_B, most);
 }
 
 static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_verbs_queue *queue, struct gtopo_error *error)
@@ -207,6 +231,8 @@ static int create_queue_pair(struct gtopo_verbs *v, struct gtopo_verbs_queue *qu
     if (!queue->qp)
         return gtopo_verbs_fail_resource(v, "make a queue pair", 0, error);
     v->inline_B = made.cap.max_inline_data < wanted.cap.max_inline_data ? 0 : wanted.cap.max_inline_data;
+    if (v->probe->inline_B > 0 && v->inline_B < wanted.cap.max_inline_data)
+        return fail_inline(v, &wanted, error);
     cause = ibv_modify_qp(queue->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (cause)
         return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
@@ -367,7 +393,7 @@ static const char *latency_method(const struct gtopo_probe_options *probe)
     return "half a round trip of RDMA writes, polling on the last byte";
 }
 
-static const char *verbs_method(const struct gtopo_probe_options *probe)
+static const char *verbs_method(const void *endpoint)
 {
     static const char *const bandwidth[GTOPO_OPERATIONS] = {
         [GTOPO_WRITE] = "RDMA writes, timed by their completions while the queue is kept full",
@@ -378,7 +404,17 @@ static const char *verbs_method(const struct gtopo_probe_options *probe)
         [GTOPO_COMPARE_SWAP] = "atomic compare and swap, timed by their completions while the queue is kept full",
     };
 
-    return probe->metric == GTOPO_LATENCY_ns ? latency_method(probe) : bandwidth[probe->operation];
+    const struct gtopo_verbs *v = endpoint;
+
+    if (gtopo_verbs_is_staged(v))
+        return gtopo_verbs_staged_method(v->probe);
+    return v->probe->metric == GTOPO_LATENCY_ns ? latency_method(v->probe) : bandwidth[v->probe->operation];
+}
+
+/* Chunks of what is staged never are. */
+static int is_inline(const struct gtopo_verbs *v)
+{
+    return v->inline_B && !gtopo_verbs_is_staged(v);
 }
 
 static void verbs_describe(void *endpoint, char *text, size_t size)
@@ -392,16 +428,52 @@ static void verbs_describe(void *endpoint, char *text, size_t size)
         snprintf(route, sizeof route, "GID %u %s (%s)", v->gid->index, gid, v->gid_reason);
     } else
         snprintf(route, sizeof route, "LID %u to %u", v->port.lid, v->peer_lid);
-    if (v->probe->metric == GTOPO_BANDWIDTH_Bps)
+    if (gtopo_verbs_is_staged(v))
+        gtopo_verbs_describe_staged(v, more, sizeof more);
+    else if (v->probe->metric == GTOPO_BANDWIDTH_Bps)
         snprintf(more, sizeof more, ", a completion every %u, lists of %u", gtopo_options_moderation(v->probe),
                  gtopo_options_post_list(v->probe));
-    snprintf(text, size, "RC%s, MTU %u, %s%s%s%s%s", v->cm ? ", RDMA CM" : "", 128u << v->mtu, route,
-             v->inline_B ? ", inline" : "", more, visibility ? "; " : "", visibility ? visibility : "");
+    snprintf(text, size, "RC%s, MTU %u, %s, %s ordering%s%s%s%s", v->cm ? ", RDMA CM" : "", 128u << v->mtu, route,
+             gtopo_verbs_is_relaxed(v) ? "relaxed" : "strict", is_inline(v) ? ", inline" : "", more,
+             visibility ? "; " : "", visibility ? visibility : "");
+}
+
+static void verbs_used(const void *endpoint, struct gtopo_probe_used *used)
+{
+    const struct gtopo_verbs *v = endpoint;
+    int staged = gtopo_verbs_is_staged(v), latency = v->probe->metric == GTOPO_LATENCY_ns;
+
+    used->mtu_B = (int32_t)(128u << v->mtu);
+    if (v->route.is_global) {
+        used->gid = v->route.grh.sgid_index;
+        used->traffic_class = v->route.grh.traffic_class;
+        snprintf(used->gid_reason, sizeof used->gid_reason, "%s", v->gid ? v->gid_reason : "");
+    }
+    used->service_level = v->route.sl;
+    used->relaxed_ordering = gtopo_verbs_is_relaxed(v);
+    used->inline_B = is_inline(v) ? (int32_t)v->inline_B : 0;
+    used->queue_pairs = staged ? 1 : (int32_t)v->probe->queue_pairs;
+    if (!staged)
+        used->depth = latency ? 1 : (int32_t)v->probe->depth;
+    if (!staged && !latency) {
+        used->moderation = (int32_t)gtopo_options_moderation(v->probe);
+        used->post_list = (int32_t)gtopo_options_post_list(v->probe);
+    }
 }
 
 static void verbs_reach(void *endpoint, struct gtopo_reach *reach)
 {
     *reach = ((const struct gtopo_verbs *)endpoint)->reach;
+}
+
+static uint64_t verbs_posted_B(void *endpoint)
+{
+    const struct gtopo_verbs *v = endpoint;
+    uint64_t messages = 0;
+
+    for (uint32_t q = 0; q < v->probe->queue_pairs; q++)
+        messages += v->sent[q];
+    return messages * v->message_B;
 }
 
 static const struct gtopo_transport verbs = {
@@ -416,7 +488,9 @@ static const struct gtopo_transport verbs = {
     .serve = verbs_serve,
     .verify = gtopo_verbs_verify,
     .describe = verbs_describe,
+    .used = verbs_used,
     .reach = verbs_reach,
+    .posted_B = verbs_posted_B,
     .close = verbs_close,
 };
 

@@ -93,6 +93,7 @@ struct gtopo_verbs {
     uint16_t peer_lid;
     uint8_t reads_served, reads_started; /* in flight a queue pair */
     enum ibv_mtu mtu;
+    struct ibv_ah_attr route;          /* of all queue pairs; RDMA CM tells it in run() and serve() */
     const struct gtopo_verbs_gid *gid; /* the one chosen of ours, NULL where LIDs do */
     const char *gid_reason;
 
@@ -114,9 +115,8 @@ const char *gtopo_verbs_visibility(const struct gtopo_verbs *v);
 int gtopo_verbs_address(void *endpoint, void *data, size_t *size, struct gtopo_error *error);
 /* With RDMA CM it only keeps what the other end said: the two meet in run() and serve(). */
 int gtopo_verbs_connect(void *endpoint, const void *data, size_t size, struct gtopo_error *error);
-/* Make a queue pair ready to receive and send on this route, with the MTU that was chosen. */
-int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t queue, const struct ibv_ah_attr *route,
-                              struct gtopo_error *error);
+/* Make a queue pair ready to receive and send on v->route, with the MTU that was chosen. */
+int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t queue, struct gtopo_error *error);
 /* How often a receiver that is not ready is asked again. */
 uint8_t gtopo_verbs_receiver_retries(const struct gtopo_verbs *v);
 
@@ -137,6 +137,15 @@ static inline int gtopo_verbs_polls_memory(const struct gtopo_probe_options *pro
 {
     return probe->metric == GTOPO_LATENCY_ns && probe->operation == GTOPO_WRITE &&
            !strcmp(probe->from.memory, "host") && !strcmp(probe->to.memory, "host");
+}
+
+/* May the device's writes pass each other on PCIe? Some processors need it for full bandwidth. By rule not where the
+ * end of a message is polled for: there the last byte must be written last. */
+static inline int gtopo_verbs_is_relaxed(const struct gtopo_verbs *v)
+{
+    int32_t asked = v->probe->relaxed_ordering;
+
+    return asked == GTOPO_AUTO ? !gtopo_verbs_polls_memory(v->probe) : asked;
 }
 
 /* Do messages take a receive request at the other end? */
@@ -168,6 +177,11 @@ static inline int gtopo_verbs_is_staged(const struct gtopo_verbs *v)
 {
     return v->staging || v->peer_staged;
 }
+/* When it is known that one is: what was asked for and cannot be so. Errors: GTOPO_EUSAGE. */
+int gtopo_verbs_check_staged(const struct gtopo_verbs *v, struct gtopo_error *error);
+/* How it measures, and with how much under way, in words. */
+const char *gtopo_verbs_staged_method(const struct gtopo_probe_options *probe);
+void gtopo_verbs_describe_staged(const struct gtopo_verbs *v, char *text, size_t size);
 int gtopo_verbs_run_staged(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 int gtopo_verbs_serve_staged(struct gtopo_verbs *v, struct gtopo_error *error);
 
@@ -176,8 +190,8 @@ int gtopo_verbs_serve_staged(struct gtopo_verbs *v, struct gtopo_error *error);
 /* Fill what is sent with the pattern, and what is received with anything but. */
 int gtopo_verbs_fill(struct gtopo_verbs *v, struct gtopo_error *error);
 int gtopo_verbs_verify(void *endpoint, struct gtopo_error *error);
-/* Check the receive slots that were written and poison them again. */
-int gtopo_verbs_check_slots(struct gtopo_verbs *v, struct gtopo_error *error);
+/* Check the first `size` receive slots of each queue pair, which a round has written, and poison them again. */
+int gtopo_verbs_check_round(struct gtopo_verbs *v, uint64_t size, struct gtopo_error *error);
 
 /* ---- verbs_failure.c ---- */
 

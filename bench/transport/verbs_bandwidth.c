@@ -40,7 +40,7 @@ struct stream {
     struct gtopo_trace *trace;
     uint64_t messages; /* exactly so many a queue pair, or 0 */
     uint64_t round_ns; /* when this round began */
-    uint64_t round;    /* messages of a queue pair up to the next check of all slots; UINT64_MAX for no checks */
+    uint64_t round;    /* messages of a queue pair up to the next check of the slots; UINT64_MAX for no checks */
     uint32_t list, moderation, depth;
     unsigned int flags; /* of a request without a completion */
     int drives, takes;
@@ -63,6 +63,14 @@ static const struct {
     [GTOPO_COMPARE_SWAP] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
 };
 
+/* Messages of a queue pair in a round, from number 1 on: one a slot; of a count the last round has what is left. */
+static uint64_t round_size(const struct gtopo_verbs *v, uint64_t number)
+{
+    uint64_t before = (number - 1) * v->slots, all = v->probe->iterations;
+
+    return all > before && all - before < v->slots ? all - before : v->slots;
+}
+
 static int prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error)
 {
     const struct gtopo_probe_options *probe = v->probe;
@@ -80,7 +88,7 @@ static int prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_r
     s->flags = v->inline_B ? IBV_SEND_INLINE : 0;
     s->opcode = opcodes[probe->operation].opcode;
     s->last_opcode = opcodes[probe->operation].last;
-    s->round = probe->verify_every ? v->slots : UINT64_MAX;
+    s->round = probe->verify_every ? round_size(v, 1) : UINT64_MAX;
     s->round_ns = gtopo_clock_ns();
     for (uint32_t q = 0; q < probe->queue_pairs; q++)
         s->queues[q].receives_posted = v->receive_depth;
@@ -400,28 +408,27 @@ static void keep_counts(struct stream *s)
 /* ---- continuous checks ---- */
 
 /*
- * Each slot was written once: the end that has received compares them all and poisons them, and then the next round may
- * begin. A sample is a whole round, from its first post to its last completion, without the check.
+ * Each slot of the round was written once: the end that has received compares them all and poisons them, and then the
+ * next round may begin. A sample is a whole round, from its first post to its last completion, without the check.
  */
 static int check_round(struct stream *s, struct gtopo_error *error)
 {
     struct gtopo_verbs *v = s->v;
     const struct gtopo_run *run = s->meter.run;
-    uint64_t number = s->round / v->slots, now_ns = gtopo_clock_ns();
-    double message_ns = (double)(now_ns - s->round_ns) / (double)(v->slots * v->probe->queue_pairs);
+    uint64_t number = (s->round + v->slots - 1) / v->slots, size = round_size(v, number), now_ns = gtopo_clock_ns();
+    double message_ns = (double)(now_ns - s->round_ns) / (double)(size * v->probe->queue_pairs);
     int status;
 
     if (!s->stopping && run->sample(run->context, message_ns * (double)run->batch))
         stop_early(s);
-    if (v->probe->operation == GTOPO_READ) {
-        keep_counts(s);
-        status = gtopo_verbs_check_slots(v, error);
-    } else {
+    if (v->probe->operation == GTOPO_READ)
+        status = gtopo_verbs_check_round(v, size, error);
+    else {
         status = send_word(s, GTOPO_VERBS_ROUND + number, error);
         if (!status)
             status = await_word(s, GTOPO_VERBS_ROUND + number, error);
     }
-    s->round += v->slots;
+    s->round += round_size(v, number + 1);
     s->round_ns = gtopo_clock_ns();
     return status;
 }
@@ -436,8 +443,7 @@ static int serve_round(struct stream *s, uint64_t *answered, struct gtopo_error 
         return 0;
     *answered = word;
     atomic_thread_fence(memory_order_acquire);
-    keep_counts(s);
-    status = gtopo_verbs_check_slots(s->v, error);
+    status = gtopo_verbs_check_round(s->v, round_size(s->v, word - GTOPO_VERBS_ROUND), error);
     return status ? status : send_word(s, word, error);
 }
 

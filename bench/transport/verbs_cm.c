@@ -262,6 +262,12 @@ static int take_path(struct gtopo_verbs *v, const struct ibv_qp_attr *path, stru
     size_t count;
     int status;
 
+    if (v->probe->traffic_class && !path->ah_attr.is_global)
+        return gtopo_fail(
+            error, GTOPO_EUSAGE, "leave --rdma-cm out: then a GID is used, or leave --traffic-class out",
+            "a traffic class was asked for, which only a GRH has; the path that RDMA CM found from %s port "
+            "%u has none",
+            v->own->device, v->own->port);
     if (path->path_mtu < v->mtu && v->probe->mtu_B)
         return gtopo_fail(error, GTOPO_EUSAGE, "ask for less, or leave --mtu out",
                           "an RDMA MTU of %u was asked for; the path that RDMA CM found from %s port %u has %u",
@@ -306,7 +312,8 @@ static int ready_queue(struct gtopo_verbs *v, uint32_t q, struct gtopo_error *er
         receive.ah_attr.sl = (uint8_t)v->probe->service_level;
     if (v->probe->traffic_class)
         receive.ah_attr.grh.traffic_class = (uint8_t)v->probe->traffic_class;
-    return gtopo_verbs_connect_queue(v, q, &receive.ah_attr, error);
+    v->route = receive.ah_attr;
+    return gtopo_verbs_connect_queue(v, q, error);
 }
 
 /* `connect` is rdma_connect or rdma_accept. */

@@ -12,7 +12,7 @@
 #define RNR_TIMER 12  /* 0.64 ms: perftest's */
 #define READS_MAX 255
 #define BLOB_MAGIC "GTOV"
-#define BLOB_VERSION 3
+#define BLOB_VERSION 4
 
 /* An end's address. Little-endian. */
 struct blob {
@@ -171,11 +171,12 @@ static int choose_pair(struct gtopo_verbs *v, const struct blob *peer, size_t *o
 }
 
 /* Route by GID where the link layer or a router needs it, else by LID. */
-static int choose_route(struct gtopo_verbs *v, const struct blob *peer, struct ibv_ah_attr *route,
-                        struct gtopo_error *error)
+static int choose_route(struct gtopo_verbs *v, const struct blob *peer, struct gtopo_error *error)
 {
+    struct ibv_ah_attr *route = &v->route;
     int ethernet = v->port.link_layer == IBV_LINK_LAYER_ETHERNET, status;
-    int needs_grh = peer->needs_grh || (v->port.flags & IBV_QPF_GRH_REQUIRED) || v->own->gid != GTOPO_AUTO;
+    int needs_grh = peer->needs_grh || (v->port.flags & IBV_QPF_GRH_REQUIRED) || v->own->gid != GTOPO_AUTO ||
+                    v->probe->traffic_class; /* which only a GRH has */
     size_t own, other;
 
     *route = (struct ibv_ah_attr){
@@ -237,13 +238,12 @@ uint8_t gtopo_verbs_receiver_retries(const struct gtopo_verbs *v)
     return gtopo_verbs_uses_receives(v->probe) || gtopo_verbs_is_staged(v) ? RNR_ENDLESS : GTOPO_VERBS_RETRIES;
 }
 
-int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t q, const struct ibv_ah_attr *route,
-                              struct gtopo_error *error)
+int gtopo_verbs_connect_queue(struct gtopo_verbs *v, uint32_t q, struct gtopo_error *error)
 {
     const struct gtopo_verbs_queue *queue = &v->queues[q];
     struct ibv_qp_attr receive = {
         .qp_state = IBV_QPS_RTR,
-        .ah_attr = *route,
+        .ah_attr = v->route,
         .path_mtu = v->mtu,
         .dest_qp_num = queue->peer_number,
         .rq_psn = queue->peer_psn,
@@ -314,7 +314,6 @@ static int keep_meeting(struct gtopo_verbs *v, const struct blob *peer, struct g
 int gtopo_verbs_connect(void *endpoint, const void *data, size_t size, struct gtopo_error *error)
 {
     struct gtopo_verbs *v = endpoint;
-    struct ibv_ah_attr route;
     struct blob peer = {0};
     int status = read_blob(v, data, size, &peer, error);
 
@@ -323,13 +322,15 @@ int gtopo_verbs_connect(void *endpoint, const void *data, size_t size, struct gt
                             "one port is InfiniBand and the other Ethernet: %s port %u and the other end's",
                             v->own->device, v->own->port);
     if (!status)
-        status = v->cm ? keep_meeting(v, &peer, error) : choose_route(v, &peer, &route, error);
+        status = v->cm ? keep_meeting(v, &peer, error) : choose_route(v, &peer, error);
     if (!status)
         status = choose_mtu(v, &peer, error);
     if (status)
         return status;
     keep_peer(v, &peer);
+    if (gtopo_verbs_is_staged(v))
+        status = gtopo_verbs_check_staged(v, error);
     for (uint32_t q = 0; !status && !v->cm && q < v->probe->queue_pairs; q++)
-        status = gtopo_verbs_connect_queue(v, q, &route, error);
+        status = gtopo_verbs_connect_queue(v, q, error);
     return status;
 }

@@ -84,19 +84,38 @@ static int check_slot(const struct gtopo_verbs *v, uint32_t queue, size_t slot, 
     return fail_byte(v, queue, slot, wrong, is, should, error);
 }
 
-int gtopo_verbs_check_slots(struct gtopo_verbs *v, struct gtopo_error *error)
+int gtopo_verbs_check_round(struct gtopo_verbs *v, uint64_t size, struct gtopo_error *error)
 {
     int status = 0;
 
-    for (uint32_t q = 0; !status && q < v->probe->queue_pairs; q++) {
-        size_t written = v->received[q] < v->slots ? (size_t)v->received[q] : v->slots;
-
-        for (size_t slot = 0; !status && slot < written; slot++) {
+    for (uint32_t q = 0; !status && q < v->probe->queue_pairs; q++)
+        for (size_t slot = 0; !status && slot < size; slot++) {
             status = check_slot(v, q, slot, error);
-            if (!status && v->probe->verify_every)
+            if (!status)
                 status = poison(v, q, slot, error);
         }
-    }
+    return status;
+}
+
+/* What each slot that was written holds at the end. */
+static int verify_slots(const struct gtopo_verbs *v, struct gtopo_error *error)
+{
+    int status = 0;
+
+    for (uint32_t q = 0; !status && q < v->probe->queue_pairs; q++)
+        for (size_t slot = 0; !status && slot < v->slots && slot < v->received[q]; slot++)
+            status = check_slot(v, q, slot, error);
+    return status;
+}
+
+/* All was checked in the run, but for the message of each queue pair that says that it is the last. */
+static int verify_last(const struct gtopo_verbs *v, struct gtopo_error *error)
+{
+    int status = 0;
+
+    for (uint32_t q = 0; !status && gtopo_verbs_uses_receives(v->probe) && q < v->probe->queue_pairs; q++)
+        if (v->received[q])
+            status = check_slot(v, q, (size_t)((v->received[q] - 1) % v->slots), error);
     return status;
 }
 
@@ -121,11 +140,11 @@ static int verify_atomic(const struct gtopo_verbs *v, struct gtopo_error *error)
 
 int gtopo_verbs_verify(void *endpoint, struct gtopo_error *error)
 {
-    struct gtopo_verbs *v = endpoint;
+    const struct gtopo_verbs *v = endpoint;
 
     if (!v->finished)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "the data of a run that did not end cannot be checked");
-    if (v->probe->verify_every) /* all was checked in the run */
-        return 0;
-    return is_atomic(v) ? verify_atomic(v, error) : gtopo_verbs_check_slots(v, error);
+    if (v->probe->verify_every)
+        return verify_last(v, error);
+    return is_atomic(v) ? verify_atomic(v, error) : verify_slots(v, error);
 }

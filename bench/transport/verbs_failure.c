@@ -20,14 +20,15 @@ static const struct advice {
     {IBV_WC_RNR_RETRY_EXC_ERR, GTOPO_EPEER, "the other end is not ready to receive", "is its process alive?"},
     {IBV_WC_REM_ACCESS_ERR, GTOPO_EPEER, "the other end does not allow the access",
      "the key is wrong or its memory was unregistered, most likely because its process ended: look at its error"},
-    {IBV_WC_REM_OP_ERR, GTOPO_EPEER, "the other end failed to carry it out", "look at the other end's kernel log"},
+    {IBV_WC_REM_OP_ERR, GTOPO_EPEER, "the other end failed to carry it out",
+     "its queue pair failed, or the memory it receives into is not registered: look at its error and kernel log"},
     {IBV_WC_REM_INV_REQ_ERR, GTOPO_EPEER, "the other end takes it for invalid",
      "the two ends differ in MTU, message size or access rights: run the same version on both"},
     {IBV_WC_REM_ABORT_ERR, GTOPO_EPEER, "the other end aborted it", "look at the other end's kernel log"},
     {IBV_WC_BAD_RESP_ERR, GTOPO_EDEVICE, "an answer came that cannot be", "look at the error counters of both ports"},
     {IBV_WC_LOC_QP_OP_ERR, GTOPO_EDEVICE, "our device could not send it, and put the queue pair into error",
-     "is there still a way to the other end (address, route, VLAN: `ip route get`)? Then look at the kernel log "
-     "(dmesg)"},
+     "is there still a way to the other end (address, route, VLAN: `ip route get`)? Is the memory still registered "
+     "(for GPU memory, was it freed or reset)? Then look at the kernel log (dmesg)"},
     {IBV_WC_LOC_PROT_ERR, GTOPO_EDEVICE, "our memory is not registered for it",
      "look at the kernel log (dmesg); for GPU memory, was it freed or reset?"},
     {IBV_WC_LOC_ACCESS_ERR, GTOPO_EDEVICE, "our memory does not allow the access", "look at the kernel log (dmesg)"},

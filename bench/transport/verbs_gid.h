@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <gputopo/error.h>
 
-#define GTOPO_VERBS_GIDS_MAX 16
+/* A port with virtual networks has dozens; only the pair tells which of them is in one subnet with the other's. */
+#define GTOPO_VERBS_GIDS_MAX 64
 
 /* A line of a GID table. It travels between the ends as it is but for the index, which is little-endian then. */
 struct gtopo_verbs_gid {

@@ -15,15 +15,10 @@
 static int access_flags(const struct gtopo_verbs *v)
 {
     int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    int relaxed = v->probe->relaxed_ordering;
 
     if (v->device.atomic_cap != IBV_ATOMIC_NONE)
         flags |= IBV_ACCESS_REMOTE_ATOMIC;
-    /* Some processors need it for full bandwidth. It may not be used where the end of a message is polled for: there
-     * the last byte must be written last. */
-    if (relaxed == GTOPO_AUTO)
-        relaxed = !gtopo_verbs_polls_memory(v->probe);
-    return relaxed ? flags | IBV_ACCESS_RELAXED_ORDERING : flags;
+    return gtopo_verbs_is_relaxed(v) ? flags | IBV_ACCESS_RELAXED_ORDERING : flags;
 }
 
 static void set_way(struct gtopo_verbs *v, const char *way)

@@ -52,8 +52,10 @@ static size_t place_size(const struct gtopo_verbs *v)
 int gtopo_verbs_staging_open(struct gtopo_verbs *v, struct gtopo_error *error)
 {
     struct gtopo_verbs_staging *staging = calloc(1, sizeof *staging);
-    int status;
+    int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, status;
 
+    if (gtopo_verbs_is_relaxed(v))
+        flags |= IBV_ACCESS_RELAXED_ORDERING;
     if (!staging)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     v->staging = staging;
@@ -65,8 +67,7 @@ int gtopo_verbs_staging_open(struct gtopo_verbs *v, struct gtopo_error *error)
         return status;
     staging->pinned = 1;
     v->address = (uintptr_t)staging->host.data;
-    v->mr = ibv_reg_mr(v->pd, staging->host.data, staging->host.size,
-                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+    v->mr = ibv_reg_mr(v->pd, staging->host.data, staging->host.size, flags);
     return v->mr ? 0 : gtopo_verbs_fail_resource(v, "register memory", staging->host.size, error);
 }
 
@@ -404,6 +405,44 @@ static int serve_latency(struct relay *r, struct gtopo_error *error)
 }
 
 /* ---- all ---- */
+
+int gtopo_verbs_check_staged(const struct gtopo_verbs *v, struct gtopo_error *error)
+{
+    const struct gtopo_probe_options *probe = v->probe;
+    int stored_by_copy = v->initiator ? v->peer_staged : v->staging != NULL; /* which needs no flush */
+    const struct {
+        int is_asked;
+        const char *name;
+    } ignored[] = {
+        {probe->queue_pairs != 1, "queue_pairs"}, {probe->depth != GTOPO_DEPTH, "depth"},
+        {probe->moderation != 0, "moderation"},   {probe->post_list != 0, "post_list"},
+        {probe->inline_B > 0, "inline_B"},        {probe->flush && !stored_by_copy, "flush"},
+    };
+    char hint[128];
+
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        if (!ignored[i].is_asked)
+            continue;
+        snprintf(hint, sizeof hint, "leave %s out, or let the port reach the GPU's memory", ignored[i].name);
+        return gtopo_fail(error, GTOPO_EUSAGE, hint,
+                          "option %s is not honoured where GPU memory is staged through host memory", ignored[i].name);
+    }
+    return 0;
+}
+
+const char *gtopo_verbs_staged_method(const struct gtopo_probe_options *probe)
+{
+    if (probe->metric == GTOPO_LATENCY_ns)
+        return "half a round trip of RDMA writes with immediate data, in chunks that are copied through host memory, "
+               "polling for completions";
+    return "RDMA writes with immediate data, in chunks that are copied through host memory, timed by what the other "
+           "end says has come";
+}
+
+void gtopo_verbs_describe_staged(const struct gtopo_verbs *v, char *text, size_t size)
+{
+    snprintf(text, size, ", one queue pair, up to %d chunks of %zu bytes", LANES, chunk_size(v));
+}
 
 /* A ping-pong has all chunks of a message under way at once. */
 static int check_size(const struct relay *r, struct gtopo_error *error)

@@ -253,7 +253,7 @@ struct gtopo_measurement {
     const char *transport;  /**< "verbs", "ofi:tcp" */
     const char *method;     /**< how, in words: "half a round trip, polling on the last byte" */
     const char *fallback;   /**< what was wanted and why it was not used, or NULL */
-    const char *stopped_by; /**< "precision", "deadline", "cancelled" */
+    const char *stopped_by; /**< "precision", "one-direction", "deadline", "iterations", "cancelled" */
     const char *tool;       /**< program and version that measured */
     uint64_t message_B;
     uint32_t queue_pairs;

@@ -105,12 +105,30 @@ struct gtopo_probe_finding {
     char next_step[256]; /**< or "" */
 };
 
+/**
+ * What a probe ran with at one end, whether it was asked for or chosen by a rule. GTOPO_AUTO for what does not apply: a
+ * transport or way that has it not, memory that is no host's.
+ */
+struct gtopo_probe_used {
+    int32_t queue_pairs, depth;    /**< depth: of messages; GPU memory that is staged is under way in chunks */
+    int32_t moderation, post_list; /**< bandwidth */
+    int32_t inline_B;              /**< size of the messages that travelled inside the work request, 0 for none */
+    int32_t relaxed_ordering;      /**< 1 or 0: as the memory was registered */
+    int32_t mtu_B;
+    int32_t gid;           /**< index of the port's own; where LIDs do it is none */
+    int32_t traffic_class; /**< of the GRH or the IP header */
+    int32_t service_level;
+    int32_t page_B;      /**< size of the pages that all of its host memory lies in */
+    char gid_reason[64]; /**< why that GID: "RoCE v2: same subnet"; or "" */
+};
+
 /** What one end did. */
 struct gtopo_probe_side {
     char way[16];          /**< how its memory was reached: "host", "dma-buf", "peer-memory", "staged", "device" */
     char mapping[32];      /**< of dma-buf memory: "PCIe", "default"; else "" */
     char fallback[512];    /**< what stands before that way and why it was not used, or "" */
     char description[256]; /**< what was chosen on its port: "RC, MTU 4096, GID 1 … (RoCE v2: same subnet)" */
+    struct gtopo_probe_used used;
     uint32_t counter_count;
     struct gtopo_port_counter counters[GTOPO_COUNTERS_MAX];
 };
@@ -133,9 +151,9 @@ struct gtopo_probe_result {
     double p99, p999;        /**< latency; 0 where the sample is too small for them (fewer than 299, 2995) */
     uint32_t histogram_count;
     struct gtopo_histogram_bin histogram[GTOPO_HISTOGRAM_MAX]; /**< latency, of the samples counted */
-    char stopped_by[16]; /**< "precision", "deadline", "iterations", "cancelled" */
+    char stopped_by[16]; /**< "precision", "one-direction", "deadline", "iterations", "cancelled" */
     char method[256];    /**< how, in words: "half a round trip of RDMA writes, polling on the last byte" */
-    int32_t verified;    /**< 1: the data was compared; 0: it could not be */
+    int32_t verified;    /**< 1: the data was compared; 0: interrupted, and nobody said in time ("not-verified") */
     struct gtopo_probe_side from, to;
     uint32_t finding_count;
     struct gtopo_probe_finding findings[GTOPO_PROBE_FINDINGS_MAX];

@@ -89,6 +89,23 @@ check "--gid without a port exits 2" usage 'neither end is one' numa0 --gid 3
 check "an unknown transport exits 2" usage 'no transport "carrier-pigeon"' numa0 --transport carrier-pigeon
 check "an operation that the transport has not exits 2" usage 'has no operation "write"' numa0 --operation write
 check "what is of one direction only is said in the options' words" usage 'leave --two-way out' numa0 --metric latency --two-way
+while read -r option value transport; do
+  [ "$value" = - ] && value=
+  check "$option over $transport is refused, not ignored" usage "option $option is not honoured by transport ofi" \
+    numa0 --transport "$transport" --metric bandwidth "$option" ${value:+"$value"}
+  check "and it is said what to do" stderr_has "leave $option out, or use transport verbs"
+done << 'END'
+--queue-pairs 2 ofi:shm
+--moderation 8 ofi:shm
+--post-list 8 ofi:tcp
+--inline 64 ofi:tcp
+--relaxed-ordering on ofi:tcp
+--mtu 1024 ofi:tcp
+--traffic-class 8 ofi:tcp
+--service-level 1 ofi:tcp
+--verify-every - ofi:shm
+--rdma-cm - ofi:tcp
+END
 check "an address that is not here exits 2" usage 'has no "gpu99"' gpu99
 check "what is no memory and no port exits 2" usage 'neither a memory nor a port' package0
 check "a folder that is not there exits 2 at once" usage 'cannot be written' numa0 -o "$work/nowhere/report"
@@ -129,6 +146,8 @@ check "a number of messages may be asked for" stdout_has ' iterations +yes$'
 run "$bench" probe numa0 --json --size 8,4K "${short[@]}"
 check "--json is one document" document_says '.format == "gputopo-probe" and .version == 1 and (.probes | length == 4)'
 check "units are in its keys" document_says '[.probes[].bandwidth_Bps.median // .probes[].latency_ns.median] | all(. > 0)'
+check "and what was used: the depth, the pages, and no MTU" document_says \
+  'all(.probes[].from.used; .queue_pairs == 1 and .depth > 0 and .page_B >= 4096 and .mtu_B == null)'
 check "which operation, and whether the data was right" document_says 'all(.probes[]; .operation == "send" and .verified)'
 check "and nothing failed" document_says '.failures == []'
 python=
@@ -221,9 +240,17 @@ fake fine a/nic0:1 b/nic0:1 --operation fetch-add --json
 check "atomic operations have 8 bytes" document_says 'all(.probes[]; .message_B == 8)'
 check "the ends of each probe are told" document_says \
   '.from == "a/nic0:1" and .to == "b/nic0:1" and all(.probes[]; .from.device == "mlx5_0" and .from.numa == 1)'
+check "what each end ran with is told beside what was asked for" document_says \
+  'all(.probes[]; .from.used.mtu_B == 4096 and .to.used.relaxed_ordering and .from.used.gid == null and .options.mtu_B == null)'
 fake lossy a/nic0:1 b/nic0:1 --metric bandwidth --size 2K..16K
 check "what counters say is found, once for all sizes" [ "$(grep -c '^warning retransmits at write bandwidth 4 KiB and 2 more: ' "$work/stdout")" = 1 ]
 check "it exits with 1" status_is 1
+fake inside a/nic0:1 b/nic0:1
+check "traffic that passes no port is found, in bandwidth and latency" stdout_has '^warning stayed-in-adapter: mlx5_0 port 1 on a'
+check "it exits with 1" status_is 1
+fake inside a/nic0
+check "of a loopback it is a note" stdout_has '^note stayed-in-adapter'
+check "which exits with 0" status_is 0
 fake fine a/nic0 --metric bandwidth
 check "one address is measured in loopback" stdout_has '^verbs bandwidth, a/nic0:1 -> a/nic0:1$'
 
@@ -246,13 +273,21 @@ line=$(printf -- '-%.0s' $(seq 87))
 printf '%s\n' "$line" ' #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]' > "$work/expected"
 printf ' 65536      5000             11539.46            11530.11\t\t     0.184482\n' >> "$work/expected"
 printf '%s\n' "$line" ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] ' >> "$work/expected"
-printf ' 8       1000          1.10           9.50         1.25     \t       1.26        \t0.13   \t\t1.50    \t\t9.50   \n%s\n' "$line" >> "$work/expected"
+printf ' 2       1000          1.10           9.50         1.25     \t       1.26        \t0.13   \t\t1.50    \t\t9.50   \n%s\n' "$line" >> "$work/expected"
 check "--compat perftest prints perftest's columns" cmp "$work/expected" "$work/stdout"
+export FAKE_PROBER_LOG=$work/told-compat
+fake fine a/nic0:1 b/nic0:1 --compat perftest --size 4K --metric bandwidth
+compat_told() { jq -e "$1" "$FAKE_PROBER_LOG" > /dev/null; }
+check "with perftest's defaults: one message a call" compat_told '.post_list == 1 and .moderation == 0'
+rm "$FAKE_PROBER_LOG"
+fake fine a/nic0:1 b/nic0:1 --compat perftest --size 4K --metric bandwidth -l 8
+check "and of a list one completion" compat_told '.post_list == 8 and .moderation == 8'
+unset FAKE_PROBER_LOG
 fake fine a/nic0:1 b/nic0:1 --iterations 100 --json
 check "its figures are in the document too" document_says '.probes | all(.perftest.iterations == 100) and .[0].perftest.bandwidth_peak_MiBps > 0'
 run "$bench" probe numa0 --compat perftest
 check "a transport that has no such figures says so" stderr_has 'perftest.s figures'
-check "exit status 2 for it" status_is 2
+check "exit status 2 for it, before anything is measured" usage 'transport ofi:shm does not time' numa0 --compat perftest
 
 # what goes wrong
 fake fail a/nic0:1 b/nic0:1 --metric bandwidth --size 1K..16K
@@ -291,6 +326,8 @@ else
   fake staged a/gpu0@nic0:1 b/nic0:1 --size 64 --json
   check "with --json it is told on standard error" stderr_has 'warning no-gpudirect'
   check "and stands in the document" document_says '.probes[0] | .from.way == "staged" and .findings[0].severity == "warning"'
+  fake staged a/gpu0@nic0:1 b/nic0:1 --compat perftest
+  check "staged memory has no figures of perftest's, and it is said why" stderr_has 'staged through host memory, in chunks'
   export FAKE_PROBER_LOG=$work/told-ways
   fake fine a/gpu0@nic0:1 b/nic0:1 --way staged --metric bandwidth
   check "--way is for the end that has a GPU" bash -c "head -1 '$FAKE_PROBER_LOG' | jq -e '.from.way == \"staged\" and .to.way == \"\"'"

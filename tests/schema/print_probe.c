@@ -13,6 +13,8 @@ struct example {
 
 static void set_bandwidth(struct example *e)
 {
+    static const struct gtopo_probe_used used = {1, 128, 100, 16, 0, 1, 4096, 3, 0, 0, 2 << 20, "RoCE v2: same subnet"};
+
     gtopo_probe_options_init(&e->options);
     e->options.from.device = e->options.to.device = "mlx5_0";
     e->result = (struct gtopo_probe_result){
@@ -26,8 +28,8 @@ static void set_bandwidth(struct example *e)
         .stopped_by = "precision",
         .method = "RDMA writes, timed by their completions while the queue is kept full",
         .verified = 1,
-        .from = {.way = "host", .description = "RC, MTU 4096, LID 7"},
-        .to = {.way = "host", .description = "RC, MTU 4096, LID 9"},
+        .from = {.way = "host", .description = "RC, MTU 4096, GID 3 fe80::7 (RoCE v2: same subnet)", .used = used},
+        .to = {.way = "host", .description = "RC, MTU 4096, GID 3 fe80::9 (RoCE v2: same subnet)", .used = used},
     };
 }
 
@@ -70,6 +72,7 @@ static void set_staged(struct example *e)
     e->options.inline_B = 0;
     e->options.mtu_B = 4096;
     e->result.verified = 0;
+    e->result.from.used = e->result.to.used = (struct gtopo_probe_used){1, -1, -1, -1, 0, 0, 4096, -1, -1, 0, -1, ""};
     snprintf(e->result.from.way, sizeof e->result.from.way, "staged");
     snprintf(e->result.from.fallback, sizeof e->result.from.fallback, "dma-buf: the driver does not register it");
     e->result.from.counter_count = 2;
@@ -122,6 +125,7 @@ static void set_longest(struct example *e)
     fill(e->result.method, sizeof e->result.method);
     fill(e->result.from.description, sizeof e->result.from.description);
     fill(e->result.from.fallback, sizeof e->result.from.fallback);
+    fill(e->result.from.used.gid_reason, sizeof e->result.from.used.gid_reason);
     fill(e->result.from.mapping, sizeof e->result.from.mapping);
     e->result.from.counter_count = GTOPO_COUNTERS_MAX;
     for (int i = 0; i < GTOPO_COUNTERS_MAX; i++)

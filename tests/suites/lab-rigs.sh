@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# guests: the ways into GPU memory, tests/gpu/run there, and faults in the middle of a probe under sanitizers
+# guests: what differing ends agree on, the ways into GPU memory, tests/gpu/run, and faults in mid-probe under sanitizers
 . "$(dirname "$0")/common.sh"
 [ -x "$source/tests/lab/run" ] || skip_suite "there is no tests/lab/run"
 times=${GTOPO_FAULT_TIMES:-2}
@@ -37,6 +37,7 @@ guests() { # SECONDS PROGRAM ENVIRONMENT: lab/run's exit status
 plain_tree
 make -C "$tree" -j"$JOBS" check TESTS= || exit 1
 fakes=$tree/tests/fakes/.libs
+rig 200 agreement --
 rig 300 gpu-ways peer-memory -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ORDERING=0 GTOPO_FAKE_CUDA_ACCESS=all
 rig 300 gpu-ways staged -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ORDERING=0 GTOPO_FAKE_CUDA_ACCESS=none
 echo "# tests/gpu/run, where there is an RDMA device"

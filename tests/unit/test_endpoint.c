@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Endpoints of transports, and their memory: what they must refuse, and what they must leave alone. */
+#include <pthread.h>
 #include "transport_end.h"
 
 /* ---- addresses that are none ---- */
@@ -227,6 +228,79 @@ static void test_connection_manager_blobs(void **state)
     check_blobs(&(struct spec){"verbs", need_rdma(), GTOPO_WRITE, GTOPO_BANDWIDTH_Bps, 4096, 16, 0, 0, 1});
 }
 
+/* ---- each message checked ---- */
+
+struct serving {
+    const struct end *end;
+    int status;
+    struct gtopo_error error;
+};
+
+static void *serve(void *context)
+{
+    struct serving *s = context;
+
+    s->status = s->end->transport->serve(s->end->endpoint, NULL, &s->error);
+    return NULL;
+}
+
+/* Called when the first round has arrived: what the second sends from its first slot is wrong. */
+static int spoil(void *context, double sample_ns)
+{
+    (void)sample_ns;
+    if (context)
+        *(volatile uint8_t *)context ^= 1;
+    return 0;
+}
+
+/* 50 messages in rounds of 32: the last round is not whole. */
+static void check_last_round(uint32_t operation, int is_spoilt)
+{
+    struct spec spec = {"verbs", need_rdma(), operation, GTOPO_BANDWIDTH_Bps, 4096, 32, 0, UINT64_C(1000000000), 0};
+    struct gtopo_run run = {.batch = 1, .messages = 50, .sample = spoil};
+    struct gtopo_error error = {0};
+    unsigned char blob[GTOPO_BLOB_MAX];
+    struct two_ends two;
+    struct serving serving = {.end = &two.ends[1]};
+    pthread_t thread;
+    int status;
+
+    for (int i = 0; i < 2; i++) {
+        make_end(&spec, &two.ends[i]);
+        two.ends[i].probe.iterations = run.messages;
+        two.ends[i].probe.verify_every = 1;
+        assert_int_equal(open_made(&spec, !i, &two.ends[i], &error), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        size_t size = sizeof blob;
+
+        assert_int_equal(address_of(&two, !i, blob, &size), 0);
+        assert_int_equal(two.ends[i].transport->connect(two.ends[i].endpoint, blob, size, &error), 0);
+    }
+    if (is_spoilt)
+        run.context = two.ends[operation == GTOPO_READ].region.data;
+    assert_int_equal(pthread_create(&thread, NULL, serve, &serving), 0);
+    status = two.ends[0].transport->run(two.ends[0].endpoint, &run, &error);
+    pthread_join(thread, NULL);
+    if (is_spoilt)
+        assert_int_equal(operation == GTOPO_READ ? status : serving.status, GTOPO_EDATA);
+    else {
+        assert_int_equal(status, 0);
+        assert_int_equal(serving.status, 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(two.ends[i].transport->verify(two.ends[i].endpoint, &error), 0);
+    }
+    close_two(&two);
+}
+
+static void test_last_round_is_checked(void **state)
+{
+    (void)state;
+    for (uint32_t operation = GTOPO_WRITE; operation <= GTOPO_WRITE_IMM; operation++)
+        for (int is_spoilt = 0; is_spoilt < 2; is_spoilt++)
+            check_last_round(operation, is_spoilt);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_shm_blobs),
         cmocka_unit_test(test_verbs_blobs),
         cmocka_unit_test(test_connection_manager_blobs),
+        cmocka_unit_test(test_last_round_is_checked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,7 @@ static void test_options(void **state)
         options.iterations = 1001;
         must_run(&child, &options);
         options.mtu_B = 256;
-        options.inline_B = 64;
+        options.inline_B = operation == GTOPO_READ || atomic ? GTOPO_AUTO : 64;
         options.relaxed_ordering = 0;
         must_run(&child, &options);
         options.queue_pairs = 1;
@@ -161,6 +161,33 @@ static void test_options(void **state)
         must_run(&child, &options);
     }
     end_child(&child);
+}
+
+/* More than the device takes is an error that says how much it takes, and that much is taken. */
+static void test_inline(void **state)
+{
+    const char *device = need_rdma();
+    struct gtopo_probe_result *result = malloc(sizeof *result);
+    struct gtopo_probe_options options;
+    struct gtopo_error error = {0};
+    struct child child;
+    struct gtopo_probe_stream to;
+    const char *most;
+
+    (void)state;
+    assert_non_null(result);
+    start_child(&child);
+    to = (struct gtopo_probe_stream){child.fd, child.fd, "the child"};
+    defaults(&options, "verbs", device);
+    set_size(&options, 4096);
+    options.inline_B = 4096;
+    assert_int_equal(gtopo_probe_run(&options, NULL, &to, NULL, result, &error), GTOPO_EUSAGE);
+    most = strstr(error.message, "at most ");
+    assert_non_null(most);
+    set_size(&options, strtoul(most + strlen("at most "), NULL, 10));
+    must_run(&child, &options);
+    end_child(&child);
+    free(result);
 }
 
 static unsigned count_fds(pid_t pid)
@@ -341,8 +368,9 @@ static void test_check(void **state)
     REFUSED(options.operation = GTOPO_FETCH_ADD, "8 bytes");
     REFUSED((options.metric = GTOPO_LATENCY_ns, options.two_way = 1), "one way");
     REFUSED((options.metric = GTOPO_LATENCY_ns, options.queue_pairs = 2), "one queue pair");
-    REFUSED((options.transport = "ofi", options.operation = GTOPO_SEND, options.two_way = 1), "one end only");
     REFUSED(options.mtu_B = 1000, "RDMA MTU");
+    REFUSED((options.operation = GTOPO_READ, options.inline_B = 64), "takes no data along");
+    REFUSED((options.from.memory = "gpu:0", options.inline_B = 64), "cannot read GPU memory");
     REFUSED(options.from.memory = "disk", "no memory \"disk\"");
     REFUSED(options.from.way = "pigeon", "no way \"pigeon\"");
     REFUSED(options.from.way = "dma-buf", "for GPU memory");
@@ -351,6 +379,48 @@ static void test_check(void **state)
     REFUSED(options.seconds = 0, "seconds");
     REFUSED(options.precision = (double)NAN, "precision");
     REFUSED(options.from.numa = -7, "numa");
+}
+
+/* An option that would be ignored is refused, and it is said which transport would honour it. */
+static void test_honoured(void **state)
+{
+    struct gtopo_probe_options options, good;
+    struct gtopo_error error = {0};
+
+    (void)state;
+    gtopo_probe_options_init(&good);
+    good.transport = "ofi";
+    good.operation = GTOPO_SEND;
+    good.depth = 16;
+    assert_int_equal(gtopo_probe_options_check(&good, NULL), 0);
+    REFUSED(options.queue_pairs = 2, "option queue_pairs is not honoured by transport ofi");
+    REFUSED(options.moderation = 4, "option moderation");
+    REFUSED(options.post_list = 1, "option post_list");
+    REFUSED(options.inline_B = 0, "option inline_B");
+    REFUSED(options.relaxed_ordering = 0, "option relaxed_ordering");
+    REFUSED(options.mtu_B = 1024, "option mtu_B");
+    REFUSED(options.traffic_class = 8, "option traffic_class");
+    REFUSED(options.service_level = 1, "option service_level");
+    REFUSED(options.two_way = 1, "option two_way");
+    REFUSED(options.connection_manager = 1, "option connection_manager");
+    REFUSED(options.verify_every = 1, "option verify_every");
+    REFUSED(options.from.gid = 1, "option gid");
+    REFUSED(options.to.gid = 1, "option gid");
+    good.transport = "copy";
+    good.operation = GTOPO_COPY;
+    good.to.memory = "gpu:0";
+    good.queue_pairs = 2;
+    good.two_way = 1;
+    assert_int_equal(gtopo_probe_options_check(&good, NULL), 0);
+    REFUSED(options.inline_B = 64, "option inline_B is not honoured by transport copy");
+    options = good;
+    options.metric = GTOPO_LATENCY_ns;
+    options.queue_pairs = 1;
+    options.two_way = 0;
+    options.flush = 1;
+    refused(&options, "option flush is not honoured by transport copy");
+    assert_int_equal(gtopo_probe_options_check(&options, &error), GTOPO_EUSAGE);
+    assert_string_equal(error.hint, "leave flush out, or use transport verbs");
 #undef REFUSED
 }
 
@@ -367,8 +437,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_ofi),          cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_options),      cmocka_unit_test(test_connection_manager),
+        cmocka_unit_test(test_honoured),     cmocka_unit_test(test_ofi),
+        cmocka_unit_test(test_operations),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_inline),       cmocka_unit_test(test_connection_manager),
         cmocka_unit_test(test_few_messages), cmocka_unit_test(test_failure_is_not_the_end),
     };
 

@@ -18,6 +18,8 @@ struct report {
     struct gtopo_summary summary;
     uint64_t length_ns; /* of run() or serve() */
     double sum_ns;      /* of the samples */
+    uint64_t seen;      /* samples */
+    uint64_t posted_B;
     char description[256];
 };
 
@@ -72,6 +74,7 @@ static void run_end(const struct spec *spec, const struct gtopo_transport *trans
     if (!report->status)
         report->status = gtopo_samples_summarise(&s.samples, &report->summary, &report->error);
     report->sum_ns = s.sum_ns;
+    report->seen = s.samples.seen;
     gtopo_samples_clear(&s.samples);
 }
 
@@ -109,6 +112,7 @@ static void end_process(const struct spec *spec, int initiator, int fd)
         report.status = transport->serve(end.endpoint, NULL, &report.error);
     report.length_ns = gtopo_clock_ns() - start_ns;
     transport->describe(end.endpoint, report.description, sizeof report.description);
+    report.posted_B = transport->posted_B ? transport->posted_B(end.endpoint) : 0;
     write_all(fd, &report, sizeof report);
     read_all(fd, &word, 1);
     if (!report.status)
@@ -267,6 +271,12 @@ static void check_measurement(const struct spec *spec)
     assert_true(summary->low > 0 && summary->low <= summary->median && summary->median <= summary->high);
     /* the samples are times of this run, not more than there were (half a round trip counts half) */
     assert_true(reports[0].sum_ns <= (double)reports[0].length_ns);
+    if (!strcmp(spec->transport, "verbs")) { /* all that was posted: the warm-up, which gave samples, and more */
+        uint64_t batch = spec->metric == GTOPO_LATENCY_ns || spec->depth < 4 ? 1 : spec->depth / 4;
+
+        assert_true(reports[0].posted_B > reports[0].seen * batch * spec->message_B);
+        assert_true(spec->metric == GTOPO_LATENCY_ns ? reports[1].posted_B > 0 : reports[1].posted_B == 0);
+    }
     assert_true(strlen(reports[0].description) > 5);
     assert_true(strlen(reports[0].description) < sizeof reports[0].description - 1);
 }

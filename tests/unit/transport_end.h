@@ -52,8 +52,22 @@ __attribute__((unused)) static void close_end(struct end *end)
     end->endpoint = NULL;
 }
 
-__attribute__((unused)) static int open_end(const struct spec *spec, int initiator, struct end *end,
-                                            struct gtopo_error *error)
+__attribute__((unused)) static void make_end(const struct spec *spec, struct end *end)
+{
+    memset(end, 0, sizeof *end);
+    gtopo_probe_options_init(&end->probe);
+    end->probe.transport = spec->transport;
+    end->probe.from.device = end->probe.to.device = spec->device;
+    end->probe.operation = spec->operation;
+    end->probe.metric = spec->metric;
+    end->probe.message_B = spec->message_B;
+    end->probe.depth = spec->depth;
+    end->probe.connection_manager = spec->connection_manager;
+}
+
+/* One that was made; its options may have been changed. */
+__attribute__((unused)) static int open_made(const struct spec *spec, int initiator, struct end *end,
+                                             struct gtopo_error *error)
 {
     struct gtopo_endpoint_options options = {
         .probe = &end->probe,
@@ -66,15 +80,6 @@ __attribute__((unused)) static int open_end(const struct spec *spec, int initiat
     };
     int status;
 
-    memset(end, 0, sizeof *end);
-    gtopo_probe_options_init(&end->probe);
-    end->probe.transport = spec->transport;
-    end->probe.from.device = end->probe.to.device = spec->device;
-    end->probe.operation = spec->operation;
-    end->probe.metric = spec->metric;
-    end->probe.message_B = spec->message_B;
-    end->probe.depth = spec->depth;
-    end->probe.connection_manager = spec->connection_manager;
     if ((status = gtopo_probe_options_check(&end->probe, error)) ||
         (status = gtopo_transport_find(spec->transport, &end->transport, error)) ||
         (status = gtopo_memory_find("host", &end->region, error)))
@@ -83,6 +88,13 @@ __attribute__((unused)) static int open_end(const struct spec *spec, int initiat
     end->region.size = end->transport->buffer_B(&end->probe, initiator);
     status = end->region.memory->allocate(&end->region, error);
     return status ? status : end->transport->open(&options, &end->endpoint, error);
+}
+
+__attribute__((unused)) static int open_end(const struct spec *spec, int initiator, struct end *end,
+                                            struct gtopo_error *error)
+{
+    make_end(spec, end);
+    return open_made(spec, initiator, end, error);
 }
 
 __attribute__((unused)) static void skip_missing(const struct gtopo_error *error)
