@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# two guests: what differing ends agree on, the ways into GPU memory, and faults in the middle of a probe under AddressSanitizer and LeakSanitizer
+# guests: what differing ends agree on, the ways into GPU memory, tests/gpu/run, and faults in mid-probe under sanitizers
 . "$(dirname "$0")/common.sh"
 [ -x "$source/tests/lab/run" ] || skip_suite "there is no tests/lab/run"
 times=${GTOPO_FAULT_TIMES:-2}
@@ -40,6 +40,9 @@ fakes=$tree/tests/fakes/.libs
 rig 200 agreement --
 rig 300 gpu-ways peer-memory -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ORDERING=0 GTOPO_FAKE_CUDA_ACCESS=all
 rig 300 gpu-ways staged -- "LD_LIBRARY_PATH=$fakes" GTOPO_FAKE_CUDA_ORDERING=0 GTOPO_FAKE_CUDA_ACCESS=none
+echo "# tests/gpu/run, where there is an RDMA device"
+GTOPO_BUILD=$tree "$source/tests/lab/run" rdma-one --deadline 280 --set GTOPO_BENCH="$tree/gtopo-bench" \
+  --set GTOPO_MODULE_DIR="$tree/.libs" --set GTOPO_SOURCE="$source" -- bash "$source/tests/cli/test-gpu-run.sh" || failed=1
 flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 build_tree asan --enable-werror CFLAGS="-g -O1 $flags" LDFLAGS="$flags"
 make -C "$tree" -j"$JOBS" check TESTS= || exit 1
