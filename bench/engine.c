@@ -264,7 +264,7 @@ static uint64_t limit_of(const struct gtopo_probe_options *options, uint64_t sta
  * on a slow one. */
 static uint64_t choose_batch(const struct gtopo_probe_options *options)
 {
-    uint64_t batch = (uint64_t)options->depth * options->queue_pairs / 4;
+    uint64_t batch = (uint64_t)gtopo_options_depth(options) * options->queue_pairs / 4;
     uint64_t most = options->iterations * options->queue_pairs / COUNTED_SAMPLES;
 
     if (batch > BATCH_MAX_B / options->message_B)

@@ -13,8 +13,9 @@
 #define SLACK_NS (5 * SECOND_NS)
 /* … in mid-run, where it tells of itself twice a second. */
 #define RUNNING_SLACK_NS SECOND_NS
-/* … and at the end, where it compares the bytes that came: slower than any processor does. */
-#define COMPARE_NS_A_BYTE 10
+/* … before and after a run, where it fills and registers its memory, and compares the bytes that came: slower than any
+ * processor does. */
+#define TOUCH_NS_A_BYTE 10
 /* After a cancel, to hand over what was measured and to say whether the data was right. */
 #define CANCELLED_RESULT_NS (SECOND_NS / 2)
 #define CANCELLED_STOP_NS (SECOND_NS / 5)
@@ -41,9 +42,19 @@ static uint64_t step_deadline(const struct state *s)
     return deadline_in(s, SLACK_NS);
 }
 
+static uint64_t touch_ns(const struct state *s)
+{
+    return s->options->queue_pairs * s->options->message_B * TOUCH_NS_A_BYTE;
+}
+
+static uint64_t prepare_deadline(const struct state *s)
+{
+    return deadline_in(s, SLACK_NS + touch_ns(s));
+}
+
 static uint64_t stop_deadline(const struct state *s)
 {
-    return deadline_in(s, RUNNING_SLACK_NS + s->options->queue_pairs * s->options->message_B * COMPARE_NS_A_BYTE);
+    return deadline_in(s, RUNNING_SLACK_NS + touch_ns(s));
 }
 
 static int send(struct state *s, const struct gtopo_stream *stream, json_t *message)
@@ -107,7 +118,7 @@ static int prepare(struct state *s, json_t *addresses[2])
     for (int i = 0; i < 2 && s->ends[i] && !s->broken; i++) {
         json_t *message = NULL;
         struct gtopo_error earlier = *s->error;
-        int failed = expect(s, s->ends[i], "prepared", step_deadline(s), &message);
+        int failed = expect(s, s->ends[i], "prepared", prepare_deadline(s), &message);
 
         if (!failed)
             addresses[i] = json_incref(json_object_get(message, "address"));

@@ -26,31 +26,45 @@ extern const struct gtopo_option gtopo_probe_numbers[], gtopo_end_numbers[], gto
 double gtopo_option_get(const struct gtopo_option *option, const void *options);
 void gtopo_option_set(const struct gtopo_option *option, void *options, double value);
 
-#define GTOPO_DEPTH 128 /* perftest's, where none is asked for */
+/* perftest's, as far as what is under way is no more bytes than a slow link takes within a deadline */
+#define GTOPO_DEPTH 128
+#define GTOPO_DEPTH_MIN 2
+#define GTOPO_UNDER_WAY_B (UINT64_C(256) << 20) /* of all queue pairs: 2 s at 1 Gb/s, 5 ms at 400 Gb/s */
 /* perftest's: one completion in 100 messages, and above this size one for each */
 #define GTOPO_MODERATION 100
 #define GTOPO_MODERATE_UP_TO_B 8192
 /* Long enough that the cost of ringing the doorbell is spread, short enough that the queue does not run dry. */
 #define GTOPO_POST_LIST 16
 
-/* What a rule makes of an option that was left to it. A queue that is full of messages without a completion never
- * empties. */
+/* What a rule makes of an option that was left to it. */
+
+static inline uint32_t gtopo_options_depth(const struct gtopo_probe_options *options)
+{
+    uint64_t fitting;
+
+    if (options->depth)
+        return options->depth;
+    fitting = GTOPO_UNDER_WAY_B / options->message_B / options->queue_pairs;
+    return fitting > GTOPO_DEPTH ? GTOPO_DEPTH : fitting < GTOPO_DEPTH_MIN ? GTOPO_DEPTH_MIN : (uint32_t)fitting;
+}
+
+/* A queue that is full of messages without a completion never empties. */
 static inline uint32_t gtopo_options_moderation(const struct gtopo_probe_options *options)
 {
-    uint32_t moderation = options->moderation;
+    uint32_t moderation = options->moderation, depth = gtopo_options_depth(options);
 
     if (!moderation)
         moderation = options->message_B > GTOPO_MODERATE_UP_TO_B ? 1 : GTOPO_MODERATION;
-    return moderation > options->depth ? options->depth : moderation;
+    return moderation > depth ? depth : moderation;
 }
 
 static inline uint32_t gtopo_options_post_list(const struct gtopo_probe_options *options)
 {
-    uint32_t length = options->post_list;
+    uint32_t length = options->post_list, depth = gtopo_options_depth(options);
 
     if (!length) /* a doorbell is nothing beside a large message */
         length = options->message_B > GTOPO_MODERATE_UP_TO_B ? 1 : GTOPO_POST_LIST;
-    return length > options->depth ? options->depth : length;
+    return length > depth ? depth : length;
 }
 
 static inline int gtopo_operation_is_atomic(uint32_t operation)

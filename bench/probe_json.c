@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A probe as JSON, as doc/probe.schema.json has it. Names and units are those of map files where both have a thing. */
 #include <gputopo/probe.h>
+#include "bench/options.h"
 #include "lib/text.h"
 #include <jansson.h>
 #include <math.h>
@@ -267,7 +268,7 @@ static json_t *probe_json(const struct gtopo_probe_options *o, const struct gtop
     set(&object, "to", side_json(&o->to, &result->to));
     set(&object, "message_B", whole(o->message_B));
     set(&object, "queue_pairs", whole(o->queue_pairs));
-    set(&object, "depth", whole(o->metric == GTOPO_LATENCY_ns ? 1 : o->depth));
+    set(&object, "depth", whole(o->metric == GTOPO_LATENCY_ns ? 1 : gtopo_options_depth(o)));
     set(&object, "options", options_json(o));
     set_figures(&object, o, result);
     set(&object, "findings", findings_json(result));

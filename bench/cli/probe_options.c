@@ -37,7 +37,7 @@ const struct cli_option probe_options[] = {
      "message sizes: 64K, a sweep by doubling 1..64M, or 4K,64K,1M\n"
      "                             (default: 64K for bandwidth, 8 for latency)"},
     {'q', "queue-pairs", "N", "queue pairs at once, 1 to 64 (bandwidth; default 1)"},
-    {'t', "depth", "N", "messages in flight a queue pair (bandwidth; default 128)"},
+    {'t', "depth", "N", "messages in flight a queue pair (bandwidth; default 128, as far as all are 256 MiB)"},
     {'Q', "moderation", "N", "one completion in N messages (default 100; above 8 KiB 1)"},
     {'l', "post-list", "N", "hand over at most N messages in one call (default 16)"},
     {'I', "inline", "N|auto", "messages of up to N bytes travel inside the work request"},

@@ -85,13 +85,13 @@ static size_t ofi_buffer(const struct gtopo_probe_options *probe, int initiator)
     size_t credits_B = 2 * GTOPO_OFI_CREDITS * sizeof(uint64_t), message_B = (size_t)probe->message_B;
 
     (void)initiator;
-    return round_up((1 + slot_count(message_B, probe->depth)) * slot_size(message_B) + credits_B, PAGE_B);
+    return round_up((1 + slot_count(message_B, gtopo_options_depth(probe))) * slot_size(message_B) + credits_B, PAGE_B);
 }
 
 static void lay_out(struct gtopo_ofi *o)
 {
     o->slot_B = slot_size(o->message_B);
-    o->slots = slot_count(o->message_B, o->probe->depth);
+    o->slots = slot_count(o->message_B, gtopo_options_depth(o->probe));
     o->message = o->region->data;
     o->ring = o->message + o->slot_B;
     o->credits_in = o->ring + o->slots * o->slot_B;
@@ -211,7 +211,7 @@ static int open_endpoint(struct gtopo_ofi *o, struct gtopo_error *error)
 static int count_operations(struct gtopo_ofi *o, struct gtopo_error *error)
 {
     size_t most_sends = o->info->tx_attr->size, most_receives = o->info->rx_attr->size;
-    size_t needed = o->probe->metric == GTOPO_LATENCY_ns ? LATENCY_RECEIVES : (size_t)o->probe->depth + 1;
+    size_t needed = o->probe->metric == GTOPO_LATENCY_ns ? LATENCY_RECEIVES : (size_t)gtopo_options_depth(o->probe) + 1;
 
     if (needed > most_receives || GTOPO_OFI_CREDITS > most_receives)
         return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth",
@@ -335,7 +335,7 @@ static int ofi_address(void *endpoint, void *data, size_t *size, struct gtopo_er
         .initiator = o->initiator != 0,
         .metric = (uint8_t)o->probe->metric,
         .message_B = htole64(o->message_B),
-        .depth = htole32(o->probe->depth),
+        .depth = htole32(gtopo_options_depth(o->probe)),
         .format = htole32(o->info->addr_format),
     };
     size_t address_B = sizeof blob.address;
@@ -389,7 +389,8 @@ static int read_blob(const struct gtopo_ofi *o, const void *data, size_t size, s
     blob->address_B = le32toh(blob->address_B);
     if (blob->initiator != !o->initiator)
         return refuse(error, "both ends have the same role");
-    if (blob->metric != o->probe->metric || blob->message_B != o->message_B || blob->depth != o->probe->depth)
+    if (blob->metric != o->probe->metric || blob->message_B != o->message_B ||
+        blob->depth != gtopo_options_depth(o->probe))
         return refuse(error, "the ends are to measure different things");
     if (memcmp(blob->provider, o->provider, sizeof blob->provider) || blob->format != o->info->addr_format)
         return refuse(error, "it is of another provider or address family");
@@ -426,7 +427,7 @@ static void ofi_used(const void *endpoint, struct gtopo_probe_used *used)
     const struct gtopo_ofi *o = endpoint;
 
     used->queue_pairs = 1;
-    used->depth = o->probe->metric == GTOPO_LATENCY_ns ? 1 : (int32_t)o->probe->depth;
+    used->depth = o->probe->metric == GTOPO_LATENCY_ns ? 1 : (int32_t)gtopo_options_depth(o->probe);
 }
 
 static const char *ofi_method(const void *endpoint)

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "bench/options.h"
 #include "bench/transport.h"
 #include "bench/transport/loop.h"
 

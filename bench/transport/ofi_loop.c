@@ -127,10 +127,10 @@ struct stream {
 /* Send what may be sent. */
 static int fill_stream(struct gtopo_ofi *o, struct stream *s, struct gtopo_error *error)
 {
-    uint64_t most = s->meter.run->messages;
+    uint64_t most = s->meter.run->messages, depth = gtopo_options_depth(o->probe);
     int sent = 1;
 
-    while (sent == 1 && !s->stopping && s->uncredited < o->probe->depth) {
+    while (sent == 1 && !s->stopping && s->uncredited < depth) {
         sent = try_send(o, o->message, o->message_B, error);
         s->uncredited += sent == 1;
         s->sent += sent == 1;
@@ -231,7 +231,7 @@ static int give_credit(struct gtopo_ofi *o, uint64_t *uncredited, struct gtopo_e
 
 static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
 {
-    uint64_t uncredited = 0, quota = o->probe->depth < 8 ? 1 : o->probe->depth / 4;
+    uint64_t uncredited = 0, depth = gtopo_options_depth(o->probe), quota = depth < 8 ? 1 : depth / 4;
     struct arrivals arrivals;
     struct gtopo_wait wait;
     int status = 0, stopped = 0;

@@ -14,7 +14,7 @@
 #define LINE_B ((size_t)64)
 #define CHECKED_MAX_B ((size_t)2 << 20)
 #define SENDS_MIN 16 /* what staging has under way */
-#define RECEIVES 512 /* perftest's */
+#define RECEIVES 512 /* perftest's; as many as may be under way, or the sender would be told to come again later */
 /* perftest's defaults for latency: a message that travels in the work request spares the device a read of memory. */
 #define INLINE_WRITE_B 220
 #define INLINE_SEND_B 236
@@ -36,7 +36,7 @@ static size_t area(const struct gtopo_probe_options *probe, size_t *slot_B, size
     fitting = CHECKED_MAX_B / *slot_B;
     *slots = 2 * *slot_B <= PAGE_B ? PAGE_B / *slot_B : 1;
     if (probe->verify_every && fitting > *slots)
-        *slots = fitting < probe->depth ? fitting : probe->depth;
+        *slots = fitting < gtopo_options_depth(probe) ? fitting : gtopo_options_depth(probe);
     if (probe->metric == GTOPO_LATENCY_ns && *slots < 2 && fitting >= 2)
         *slots = 2;
     return round_up(*slot_B * *slots, PAGE_B);
@@ -285,10 +285,12 @@ static void verbs_close(void *endpoint)
 /* One more than the depth, for a word to the other end. */
 static void choose_depths(struct gtopo_verbs *v)
 {
-    v->send_depth = v->probe->metric == GTOPO_LATENCY_ns ? 0 : v->probe->depth + 1;
+    uint32_t depth = gtopo_options_depth(v->probe);
+
+    v->send_depth = v->probe->metric == GTOPO_LATENCY_ns ? 0 : depth + 1;
     if (v->send_depth < SENDS_MIN)
         v->send_depth = SENDS_MIN;
-    v->receive_depth = RECEIVES;
+    v->receive_depth = depth > RECEIVES ? depth : RECEIVES;
 }
 
 static int verbs_open(const struct gtopo_endpoint_options *options, void **endpoint, struct gtopo_error *error)
@@ -454,7 +456,7 @@ static void verbs_used(const void *endpoint, struct gtopo_probe_used *used)
     used->inline_B = is_inline(v) ? (int32_t)v->inline_B : 0;
     used->queue_pairs = staged ? 1 : (int32_t)v->probe->queue_pairs;
     if (!staged)
-        used->depth = latency ? 1 : (int32_t)v->probe->depth;
+        used->depth = latency ? 1 : (int32_t)gtopo_options_depth(v->probe);
     if (!staged && !latency) {
         used->moderation = (int32_t)gtopo_options_moderation(v->probe);
         used->post_list = (int32_t)gtopo_options_post_list(v->probe);

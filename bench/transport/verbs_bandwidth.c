@@ -82,7 +82,7 @@ static int prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_r
     s->messages = run ? run->messages : 0;
     s->drives = run != NULL;
     s->takes = gtopo_verbs_uses_receives(probe) && (probe->two_way || !v->initiator);
-    s->depth = probe->depth;
+    s->depth = gtopo_options_depth(probe);
     s->moderation = gtopo_options_moderation(probe);
     s->list = gtopo_options_post_list(probe);
     s->flags = v->inline_B ? IBV_SEND_INLINE : 0;

@@ -153,6 +153,10 @@ int gtopo_verbs_fail_route(const struct gtopo_verbs *v, int cause, struct gtopo_
 
     if (status)
         return status;
+    if (queue_in_error(v))
+        return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
+                          "%s port %u: a queue pair was in error before it was connected", v->own->device,
+                          v->own->port);
     return gtopo_fail(error, GTOPO_EDEVICE,
                       "can the two ports reach each other (`ping`, `ibping`; VLAN, address, subnet)?",
                       "%s port %u finds no way to the other end: %s", v->own->device, v->own->port, strerror(cause));

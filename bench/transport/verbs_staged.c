@@ -414,7 +414,7 @@ int gtopo_verbs_check_staged(const struct gtopo_verbs *v, struct gtopo_error *er
         int is_asked;
         const char *name;
     } ignored[] = {
-        {probe->queue_pairs != 1, "queue_pairs"}, {probe->depth != GTOPO_DEPTH, "depth"},
+        {probe->queue_pairs != 1, "queue_pairs"}, {probe->depth != 0, "depth"},
         {probe->moderation != 0, "moderation"},   {probe->post_list != 0, "post_list"},
         {probe->inline_B > 0, "inline_B"},        {probe->flush && !stored_by_copy, "flush"},
     };

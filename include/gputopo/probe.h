@@ -56,7 +56,7 @@ struct gtopo_probe_options {
     uint32_t metric;      /**< enum gtopo_metric; the message rate comes with the bandwidth */
     uint64_t message_B;   /**< 1 B to 1 GiB; atomic operations have 8 */
     uint32_t queue_pairs; /**< 1 to 64; latency uses one */
-    uint32_t depth;       /**< messages in flight a queue pair, 1 to 8192 */
+    uint32_t depth;       /**< messages in flight a queue pair, up to 8192; 0: 128, fewer when all are 256 MiB, at least 2 */
     uint32_t moderation;  /**< one completion in so many messages; 0 by rule (perftest's: 100, above 8 KiB 1) */
     uint32_t
         post_list; /**< at most so many messages are handed over in one call, 1 to 64; 0 by rule (16, above 8 KiB 1) */
@@ -74,7 +74,7 @@ struct gtopo_probe_options {
     double seconds;             /**< … or after this long */
     double deadline_s;          /**< give up after this long without progress */
 };
-/** Defaults: verbs, host memory at both ends, write, bandwidth, 64 KiB, 1 queue pair, depth 128, 1 %, 2 s, 5 s. */
+/** Defaults: verbs, host memory at both ends, write, bandwidth, 64 KiB, 1 queue pair, depth by rule, 1 %, 2 s, 5 s. */
 GTOPO_API void gtopo_probe_options_init(struct gtopo_probe_options *options);
 /**
  * Are the values in their ranges, and do they go together? Errors: GTOPO_EUSAGE, naming what is wrong and what would

@@ -5,6 +5,7 @@
  */
 #include <gputopo/campaign.h>
 #include <math.h>
+#include "bench/options.h"
 #include "transport_end.h"
 
 struct child {
@@ -114,6 +115,25 @@ static void test_operations(void **state)
             must_run(&child, &options);
         }
     end_child(&child);
+}
+/* Many large messages would not arrive within a deadline on a slow link. */
+static void test_depth_by_rule(void **state)
+{
+    struct gtopo_probe_options options;
+
+    (void)state;
+    gtopo_probe_options_init(&options);
+    assert_int_equal(gtopo_options_depth(&options), 128);
+    options.message_B = UINT64_C(2) << 20;
+    assert_int_equal(gtopo_options_depth(&options), 128);
+    options.queue_pairs = 2;
+    assert_int_equal(gtopo_options_depth(&options), 64);
+    options.message_B = GTOPO_MESSAGE_MAX_B;
+    options.queue_pairs = 64;
+    assert_int_equal(gtopo_options_depth(&options), 2);
+    assert_int_equal(gtopo_options_moderation(&options), 1);
+    options.depth = 512;
+    assert_int_equal(gtopo_options_depth(&options), 512);
 }
 
 static void test_options(void **state)
@@ -436,11 +456,17 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_honoured),     cmocka_unit_test(test_ofi),
-        cmocka_unit_test(test_operations),   cmocka_unit_test(test_options),
-        cmocka_unit_test(test_inline),       cmocka_unit_test(test_connection_manager),
-        cmocka_unit_test(test_few_messages), cmocka_unit_test(test_failure_is_not_the_end),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_honoured),
+        cmocka_unit_test(test_ofi),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_depth_by_rule),
+        cmocka_unit_test(test_inline),
+        cmocka_unit_test(test_connection_manager),
+        cmocka_unit_test(test_few_messages),
+        cmocka_unit_test(test_failure_is_not_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@ static void make(struct made *m, int initiator)
     memset(m, 0, sizeof *m);
     gtopo_probe_options_init(&m->probe);
     m->probe.queue_pairs = 0; /* none that a device would have to connect */
+    m->probe.depth = 16;
     v->probe = &m->probe;
     v->own = initiator ? &m->probe.from : &m->probe.to;
     v->initiator = initiator;
@@ -95,9 +96,9 @@ static void staging_refuses_what_it_does_not_honour(void **state)
         int32_t flush;
     } asked[] = {
         {"depth", 8, 0, 0, 0},
-        {"moderation", 128, 4, 0, 0},
-        {"post_list", 128, 0, 4, 0},
-        {"flush", 128, 0, 0, 1},
+        {"moderation", 0, 4, 0, 0},
+        {"post_list", 0, 0, 4, 0},
+        {"flush", 0, 0, 0, 1},
     };
     struct made a;
 
