@@ -56,8 +56,8 @@ struct gtopo_probe_options {
     uint32_t metric;      /**< enum gtopo_metric; the message rate comes with the bandwidth */
     uint64_t message_B;   /**< 1 B to 1 GiB; atomic operations have 8 */
     uint32_t queue_pairs; /**< 1 to 64; latency uses one */
-    uint32_t depth;       /**< messages in flight a queue pair, up to 8192; 0: 128, fewer when all are 256 MiB, at least 2 */
-    uint32_t moderation;  /**< one completion in so many messages; 0 by rule (perftest's: 100, above 8 KiB 1) */
+    uint32_t depth; /**< messages in flight a queue pair, up to 8192; 0: 128, fewer when all are 256 MiB, at least 2 */
+    uint32_t moderation; /**< one completion in so many messages; 0 by rule (perftest's: 100, above 8 KiB 1) */
     uint32_t
         post_list; /**< at most so many messages are handed over in one call, 1 to 64; 0 by rule (16, above 8 KiB 1) */
     int32_t inline_B;         /**< messages of up to so many bytes travel inside the work request; GTOPO_AUTO by rule */
