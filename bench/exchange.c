@@ -136,20 +136,22 @@ static json_t *go(json_t *address)
                    : json_pack("{ss, ss}", "type", "go", "address", "");
 }
 
-/* Ask the initiator to hand over what it has. */
+/* Ask the initiator to hand over what it has. One that only says that it runs has no more time than a silent one. */
 static int cancel_run(struct state *s, json_t **result)
 {
+    uint64_t deadline_ns;
     int status;
 
     s->cancelled = 1;
     s->broken = 0;
     status = send(s, s->ends[0], json_pack("{ss}", "type", "cancel"));
+    deadline_ns = gtopo_clock_ns() + CANCELLED_RESULT_NS;
     do {
         json_decref(*result);
         *result = NULL;
         if (!status)
-            status = receive(s, s->ends[0], gtopo_clock_ns() + CANCELLED_RESULT_NS, result);
-    } while (!status && !strcmp(gtopo_message_type(*result), "running"));
+            status = receive(s, s->ends[0], deadline_ns, result);
+    } while (!status && !strcmp(gtopo_message_type(*result), "running") && gtopo_clock_ns() < deadline_ns);
     return status ? status : is_of_type(s, s->ends[0], "result", result);
 }
 
@@ -224,21 +226,26 @@ static void take_failure(struct state *s, int failed, const struct gtopo_error *
         *status = failed;
 }
 
-/* Read until an agent says stopped; a failure that it tells before becomes the probe's, unless it has one. */
+/*
+ * Read until an agent says stopped; a failure that it tells before becomes the probe's, unless it has one. All that it
+ * says has one deadline, which is looked at here too: who waits for bytes does so only when there are none.
+ */
 static void await_stopped(struct state *s, int which, int *status)
 {
+    uint64_t deadline_ns = stop_deadline(s);
     int stopped = 0;
 
     while (!stopped && !s->broken) {
         struct gtopo_error earlier = *s->error;
         json_t *message = NULL;
-        int failed = expect(s, s->ends[which], "stopped", stop_deadline(s), &message);
+        int failed = expect(s, s->ends[which], "stopped", deadline_ns, &message);
 
         stopped = !failed;
         if (stopped)
             failed = gtopo_report_read(message, &s->reports[which], s->error);
         if (failed)
             take_failure(s, failed, &earlier, status);
+        s->broken |= !stopped && gtopo_clock_ns() > deadline_ns;
         json_decref(message);
     }
 }

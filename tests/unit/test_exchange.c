@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum end { FINE, CLOSES, STAYS_SILENT, HAS_WRONG_DATA };
+enum end { FINE, CLOSES, STAYS_SILENT, HAS_WRONG_DATA, KEEPS_FAILING, KEEPS_RUNNING };
 
 /* What the responder does when it is asked to stop, and what it measured. */
 struct script {
@@ -27,6 +27,14 @@ struct script {
 static void say(const struct gtopo_stream *stream, json_t *message)
 {
     gtopo_message_send(stream, message, gtopo_clock_ns() + UINT64_C(1000000000), NULL);
+}
+
+/* The same until nobody hears it. */
+static void keep_saying(const struct gtopo_stream *stream, json_t *message)
+{
+    while (!gtopo_message_send(stream, json_incref(message), gtopo_clock_ns() + UINT64_C(1000000000), NULL))
+        continue;
+    json_decref(message);
 }
 
 static void say_result(const struct gtopo_stream *stream, const char *stopped_by)
@@ -62,7 +70,12 @@ static void end_agent(const struct gtopo_stream *stream, const struct script *sc
         _exit(0);
     case STAYS_SILENT:
         return;
+    case KEEPS_FAILING:
+        gtopo_fail(&wrong, GTOPO_EDEVICE, NULL, "it failed");
+        keep_saying(stream, gtopo_failure_json(&wrong));
+        return;
     case FINE:
+    case KEEPS_RUNNING:
         break;
     }
     say(stream, gtopo_report_json(&report));
@@ -76,6 +89,8 @@ static void answer(const struct gtopo_stream *stream, const struct script *scrip
         say(stream, json_pack("{ss}", "type", "connected"));
     else if (!strcmp(asked, "run") && initiator && !script->is_cut)
         say_result(stream, "precision");
+    else if (!strcmp(asked, "cancel") && script->end == KEEPS_RUNNING)
+        keep_saying(stream, json_pack("{ss}", "type", "running"));
     else if (!strcmp(asked, "cancel"))
         say_result(stream, "cancelled");
     else if (!strcmp(asked, "stop"))
@@ -206,6 +221,17 @@ static void precision_is_that_of_the_sum(void **state)
     assert_string_equal(result.stopped_by, "one-direction");
 }
 
+static void an_end_that_never_stops_talking_has_a_deadline_too(void **state)
+{
+    uint64_t start_ns = gtopo_clock_ns();
+
+    (void)state;
+    assert_int_equal(exchange(&(struct script){KEEPS_FAILING, 0, 0, 0, 0}, 0, &result, &error), GTOPO_EDEVICE);
+    assert_non_null(strstr(error.message, "it failed"));
+    assert_int_equal(exchange(&(struct script){KEEPS_RUNNING, 0, 0, 0, 1}, 0, &result, &error), GTOPO_ECANCELLED);
+    assert_true(gtopo_clock_ns() - start_ns < UINT64_C(10000000000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +241,7 @@ int main(void)
         cmocka_unit_test(wrong_data_is_told_of_any_run),
         cmocka_unit_test(one_direction_is_never_taken_for_both),
         cmocka_unit_test(precision_is_that_of_the_sum),
+        cmocka_unit_test(an_end_that_never_stops_talking_has_a_deadline_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
