@@ -4,6 +4,7 @@
 #include "bench/options.h"
 #include "bench/protocol.h"
 #include "bench/spec.h"
+#include "lib/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -111,8 +112,10 @@ static int read_text(const json_t *message, const char *key, char *text, size_t 
     const char *value;
     int status = gtopo_message_text(message, key, &value, error);
 
-    if (!status)
+    if (!status) {
         snprintf(text, size, "%s", value);
+        gtopo_text_clean(text); /* it is for a terminal, and may be cut inside a character */
+    }
     return status;
 }
 
@@ -170,7 +173,8 @@ static int read_counters(json_t *counters, struct gtopo_report *report, struct g
     {
         struct gtopo_port_counter *counter = &report->counters[report->counter_count++];
 
-        if (!json_is_integer(value) || json_integer_value(value) < 0 || strlen(name) >= sizeof counter->name)
+        if (!json_is_integer(value) || json_integer_value(value) < 0 || strlen(name) >= sizeof counter->name ||
+            !gtopo_text_is_clean(name))
             return wrong(error, "a counter");
         snprintf(counter->name, sizeof counter->name, "%s", name);
         counter->rise = (uint64_t)json_integer_value(value);

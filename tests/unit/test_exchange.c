@@ -4,6 +4,7 @@
 #include "bench/exchange.h"
 #include "bench/protocol.h"
 #include "bench/result.h"
+#include "lib/text.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -232,6 +233,26 @@ static void an_end_that_never_stops_talking_has_a_deadline_too(void **state)
     assert_true(gtopo_clock_ns() - start_ns < UINT64_C(10000000000));
 }
 
+static void what_an_agent_says_is_fit_for_a_terminal(void **state)
+{
+    struct gtopo_report told = {.reach.mapping = "\r\n\033[2J", .counter_count = 1, .counters = {{"red", 1}}}, report;
+    json_t *message = gtopo_report_json(&told);
+
+    (void)state;
+    assert_int_equal(gtopo_report_read(message, &report, &error), 0);
+    assert_string_equal(report.reach.mapping, "???[2J");
+    /* longer than its place, which ends inside a character */
+    json_object_set_new(message, "mapping",
+                        json_string("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+                                    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+                                    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"));
+    assert_int_equal(gtopo_report_read(message, &report, &error), 0);
+    assert_true(gtopo_text_is_clean(report.reach.mapping));
+    json_object_set_new(message, "counters", json_pack("{si}", "\033[31mred", 1));
+    assert_int_equal(gtopo_report_read(message, &report, &error), GTOPO_EPROTOCOL);
+    json_decref(message);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +263,7 @@ int main(void)
         cmocka_unit_test(one_direction_is_never_taken_for_both),
         cmocka_unit_test(precision_is_that_of_the_sum),
         cmocka_unit_test(an_end_that_never_stops_talking_has_a_deadline_too),
+        cmocka_unit_test(what_an_agent_says_is_fit_for_a_terminal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
