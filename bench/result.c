@@ -84,12 +84,27 @@ json_t *gtopo_result_json(const struct gtopo_probe_result *result)
     return NULL;
 }
 
-json_t *gtopo_report_json(const struct gtopo_report *report)
+/* Parts come from drivers, and may be cut inside a character, which no message can hold. */
+static void clean_report(struct gtopo_report *report)
 {
-    const struct gtopo_reach *reach = &report->reach;
-    json_t *counters = json_object(), *used = json_pack("{ss}", "gid_reason", report->used.gid_reason);
-    int failed = !counters || !used || gtopo_numbers_json(gtopo_used_numbers, &report->used, used);
+    struct gtopo_reach *reach = &report->reach;
+    char *const texts[] = {reach->way,       reach->mapping,      reach->fallback,        reach->finding,
+                           reach->next_step, report->description, report->used.gid_reason};
 
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        gtopo_text_clean(texts[i]);
+}
+
+json_t *gtopo_report_json(const struct gtopo_report *told)
+{
+    struct gtopo_report copy = *told, *report = &copy;
+    const struct gtopo_reach *reach = &report->reach;
+    json_t *counters = json_object(), *used;
+    int failed;
+
+    clean_report(report);
+    used = json_pack("{ss}", "gid_reason", report->used.gid_reason);
+    failed = !counters || !used || gtopo_numbers_json(gtopo_used_numbers, &report->used, used);
     for (uint32_t i = 0; !failed && i < report->counter_count; i++)
         failed =
             json_object_set_new(counters, report->counters[i].name, json_integer((json_int_t)report->counters[i].rise));

@@ -241,6 +241,10 @@ static void what_an_agent_says_is_fit_for_a_terminal(void **state)
     (void)state;
     assert_int_equal(gtopo_report_read(message, &report, &error), 0);
     assert_string_equal(report.reach.mapping, "???[2J");
+    json_decref(message);
+    told.description[0] = (char)0xc3; /* as a driver gave it */
+    message = gtopo_report_json(&told);
+    assert_non_null(message);
     /* longer than its place, which ends inside a character */
     json_object_set_new(message, "mapping",
                         json_string("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
