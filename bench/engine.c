@@ -12,7 +12,6 @@
 /* A run shorter than this shows a burst, not a rate. */
 #define SHORTEST_RUN_NS UINT64_C(200000000)
 #define ASK_EVERY_NS 10e6
-#define BATCH_MAX_B (UINT64_C(256) << 10)
 /* With fewer samples than this a probe goes on, up to GTOPO_PATIENCE times as long as asked. */
 #define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
 /* What is in flight when a run ends may take so many deadlines to arrive; a link that is slower is broken. */
@@ -20,8 +19,6 @@
 /* A turn of which so much or more was ours, the interval's estimation, is no sample of the path. */
 #define OURS_AT_MOST 0.01
 #define SILENCE_NS UINT64_C(200000000) /* less than an interrupted run is waited for */
-/* A run with a count has so many samples at least, if it has as many messages. */
-#define COUNTED_SAMPLES 64
 
 struct sampling {
     const struct gtopo_spec *spec;
@@ -260,20 +257,6 @@ static uint64_t limit_of(const struct gtopo_probe_options *options, uint64_t sta
     return start_ns + (uint64_t)((options->seconds * GTOPO_PATIENCE + options->deadline_s) * 1e9);
 }
 
-/* A quarter of what is in flight, or what takes a while on any link: long enough to time, short enough for many samples
- * on a slow one. */
-static uint64_t choose_batch(const struct gtopo_probe_options *options)
-{
-    uint64_t batch = (uint64_t)gtopo_options_depth(options) * options->queue_pairs / 4;
-    uint64_t most = options->iterations * options->queue_pairs / COUNTED_SAMPLES;
-
-    if (batch > BATCH_MAX_B / options->message_B)
-        batch = BATCH_MAX_B / options->message_B;
-    if (options->iterations && batch > most)
-        batch = most;
-    return batch ? batch : 1;
-}
-
 /* Times become the metric: bytes of a batch over its time, or the time itself. */
 static void convert(struct gtopo_summary *summary, uint32_t metric, double batch_B)
 {
@@ -384,7 +367,7 @@ int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *conte
                      struct gtopo_probe_result *result, struct gtopo_error *error)
 {
     struct sampling s = {.spec = &engine->spec, .interrupted = interrupted, .context = context};
-    struct gtopo_run run = {.batch = choose_batch(&engine->spec.options),
+    struct gtopo_run run = {.batch = gtopo_options_batch(&engine->spec.options),
                             .messages = engine->spec.options.iterations,
                             .sample = take_sample,
                             .look = look,
@@ -431,7 +414,7 @@ static int keep_sample(void *context, double sample_ns)
 int gtopo_engine_serve(struct gtopo_engine *engine, struct gtopo_error *error)
 {
     struct sampling s = {.spec = &engine->spec, .samples = {.batches = 1}, .start_ns = gtopo_clock_ns()};
-    struct gtopo_run run = {.batch = choose_batch(&engine->spec.options), .sample = keep_sample, .context = &s};
+    struct gtopo_run run = {.batch = gtopo_options_batch(&engine->spec.options), .sample = keep_sample, .context = &s};
     int two_way = engine->spec.options.two_way, status;
 
     if (!engine->transport->serve)

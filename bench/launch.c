@@ -97,7 +97,8 @@ static int fail_ended(struct gtopo_agent_process *agent, char *const *argv, cons
         return gtopo_fail(error, GTOPO_EPEER, "does the command pass the agent's input and output on?",
                           "%s cannot be reached: `%.200s` closed its output", name, command);
     close(agent->stream.input_fd);
-    agent->pid = 0; /* it has been waited for */
+    kill(-agent->pid, SIGKILL); /* what it has left behind */
+    agent->pid = 0;             /* it has been waited for */
     return gtopo_fail(error, GTOPO_EPEER, "try the command by hand: it has to start gtopo-bench agent on that host",
                       "%s cannot be reached: `%.200s` ended with %s %d", name, command,
                       WIFEXITED(wait_status) ? "status" : "signal",

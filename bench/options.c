@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/options.h"
 #include "bench/transport.h"
+#include "lib/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +170,8 @@ static int check_end(const struct gtopo_transport_facts *facts, const struct gto
 
     if (!end->device || !end->memory || strlen(end->device) > 63)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "an end of a probe needs the names of a device and a memory");
+    if (!gtopo_text_is_clean(end->device) || !gtopo_text_is_clean(end->memory))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a name of a device or a memory is no clean UTF-8 text");
     status = check_numbers(gtopo_end_numbers, end, error);
     if (!status)
         status = gtopo_memory_find(end->memory, &region, error);

@@ -67,6 +67,24 @@ static inline uint32_t gtopo_options_post_list(const struct gtopo_probe_options 
     return length > depth ? depth : length;
 }
 
+/* A run with a count has so many samples at least, if it has as many messages. */
+#define GTOPO_COUNTED_SAMPLES 64
+#define GTOPO_BATCH_MAX_B (UINT64_C(1) << 20)
+
+/* Messages of a sample of bandwidth: a quarter of what is in flight, or what takes a while on any link; long enough to
+ * time, short enough for many samples on a slow one. */
+static inline uint64_t gtopo_options_batch(const struct gtopo_probe_options *options)
+{
+    uint64_t batch = (uint64_t)gtopo_options_depth(options) * options->queue_pairs / 4;
+    uint64_t most = options->iterations * options->queue_pairs / GTOPO_COUNTED_SAMPLES;
+
+    if (batch > GTOPO_BATCH_MAX_B / options->message_B)
+        batch = GTOPO_BATCH_MAX_B / options->message_B;
+    if (options->iterations && batch > most)
+        batch = most;
+    return batch ? batch : 1;
+}
+
 static inline int gtopo_operation_is_atomic(uint32_t operation)
 {
     return operation == GTOPO_FETCH_ADD || operation == GTOPO_COMPARE_SWAP;

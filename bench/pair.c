@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
 #include "bench/clock.h"
+#include "bench/options.h"
 #include "bench/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ int gtopo_pair_measure(struct gtopo_map *map, const struct gtopo_plan_end ends[2
         .tool = tool,
         .message_B = options->message_B,
         .queue_pairs = options->queue_pairs,
-        .depth = options->metric == GTOPO_LATENCY_ns ? 1 : options->depth,
+        .depth = options->metric == GTOPO_LATENCY_ns ? 1 : gtopo_options_depth(options),
         .samples = result->samples,
         .warmup_samples = result->warmup_samples,
         .median = result->median,

@@ -287,7 +287,8 @@ void gtopo_result_join(const struct gtopo_probe_options *options, const struct g
         if (!strcmp(result->stopped_by, "precision") &&
             !gtopo_result_is_precise(options, result->low, result->median, result->high))
             snprintf(result->stopped_by, sizeof result->stopped_by, "one-direction");
-    }
+    } else if (options->two_way) /* as many copies go one way as the other */
+        result->forward = result->reverse = result->median / 2;
     if (!result->verified)
         add_warning(result, "not-verified", "no end said in time whether the data was right: the run was interrupted",
                     "let the run come to its end");

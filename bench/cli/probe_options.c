@@ -51,7 +51,7 @@ const struct cli_option probe_options[] = {
     {WAY, "way", "W|A,B", "reach GPU memory by dma-buf, peer-memory or staged only"},
     {FLUSH, "flush", NULL, "latency into GPU memory counts until the GPU sees the bytes"},
     {VERIFY_EVERY, "verify-every", NULL, "check every message while it runs, not only the last ones"},
-    {'n', "iterations", "N", "exactly N messages a queue pair, instead of the two below"},
+    {'n', "iterations", "N", "exactly N messages (at least 16) a queue pair, instead of the two below"},
     {PRECISION, "precision", "P",
      "stop when the interval is this share of the median to either side\n"
      "                             (default 0.01)"},

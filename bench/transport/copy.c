@@ -185,7 +185,7 @@ static int copy_open(const struct gtopo_endpoint_options *options, void **endpoi
         c->gpus[i] = gtopo_gpu_of(c->ends[i]);
     }
     if (!c->gpus[0] && !c->gpus[1]) {
-        status = gtopo_fail(error, GTOPO_EUSAGE, "let one end be a GPU's memory (\"gpu:0\")",
+        status = gtopo_fail(error, GTOPO_EUSAGE, "let one end be the memory of a GPU",
                             "a copy is made by a GPU, and neither end is a GPU's memory");
         goto out;
     }

@@ -231,7 +231,8 @@ static int give_credit(struct gtopo_ofi *o, uint64_t *uncredited, struct gtopo_e
 
 static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
 {
-    uint64_t uncredited = 0, depth = gtopo_options_depth(o->probe), quota = depth < 8 ? 1 : depth / 4;
+    /* No more: several samples out of the time between two credits would be one figure again and again. */
+    uint64_t uncredited = 0, quota = gtopo_options_batch(o->probe);
     struct arrivals arrivals;
     struct gtopo_wait wait;
     int status = 0, stopped = 0;

@@ -87,7 +87,7 @@ static void host_to_host_is_refused(void **state)
     (void)state;
     assert_fails(GTOPO_EUSAGE, open_copy(&(struct wish){.from = "host", .to = "host"}, &c, &error));
     assert_contains(error.message, "neither end is a GPU's memory");
-    assert_contains(error.hint, "gpu:0");
+    assert_contains(error.hint, "memory of a GPU");
 }
 
 static void methods_are_told_for_what_there_is(void **state)
@@ -394,6 +394,7 @@ static void a_probe_gives_a_result(void **state)
         assert_string_equal(result->from.way, "device");
         assert_contains(result->from.description, i == 1 ? "GPU to host and back" : "GPU to host");
         assert_true(result->perftest.bandwidth_average_MiBps == 0); /* which no copy has */
+        assert_true(result->forward == (i == 1 ? result->median / 2 : 0) && result->reverse == result->forward);
     }
     options.from.memory = "host";
     assert_fails(GTOPO_EUSAGE, gtopo_probe_run(&options, NULL, NULL, NULL, result, &error));

@@ -380,6 +380,7 @@ static void test_check(void **state)
     refused(&options, said)
     REFUSED(options.size = 3, "not initialised");
     REFUSED(options.transport = "pigeon", "no transport \"pigeon\"");
+    REFUSED(options.from.device = "mlx5\xff", "no clean UTF-8 text");
     REFUSED(options.operation = GTOPO_COPY, "no operation \"copy\"");
     REFUSED(options.operation = 99, "operation");
     REFUSED(options.message_B = 0, "message_B");
