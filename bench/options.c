@@ -11,10 +11,12 @@
 
 #define OPTION(name, type, lowest, highest, honours)                                                                   \
     {                                                                                                                  \
-#name, offsetof(struct gtopo_probe_options, name), GTOPO_OPTION_##type, lowest, highest, honours               \
+#name, offsetof(struct OF, name), GTOPO_OPTION_##type, lowest, highest, honours                                \
     }
 #define NUMBER(name, type, lowest, highest) OPTION(name, type, lowest, highest, 0)
 #define CHOICE(name, type, lowest, highest, bit) OPTION(name, type, lowest, highest, GTOPO_HONOURS_##bit)
+
+#define OF gtopo_probe_options /* the struct whose members the next table names */
 const struct gtopo_option gtopo_probe_numbers[] = {
     NUMBER(operation, U32, 0, GTOPO_OPERATIONS - 1),
     NUMBER(metric, U32, 0, GTOPO_METRICS - 1),
@@ -38,24 +40,18 @@ const struct gtopo_option gtopo_probe_numbers[] = {
     NUMBER(deadline_s, REAL, 0.001, DAY_S),
     {NULL, 0, 0, 0, 0, 0},
 };
-#undef OPTION
+#undef OF
 
-#define OPTION(name, type, lowest, highest, honours)                                                                   \
-    {                                                                                                                  \
-#name, offsetof(struct gtopo_probe_end, name), GTOPO_OPTION_##type, lowest, highest, honours                   \
-    }
+#define OF gtopo_probe_end
 const struct gtopo_option gtopo_end_numbers[] = {
     NUMBER(port, U32, 0, 255),
     NUMBER(numa, I32, GTOPO_AUTO, 65535),
     CHOICE(gid, I32, GTOPO_AUTO, 255, GID),
     {NULL, 0, 0, 0, 0, 0},
 };
-#undef OPTION
+#undef OF
 
-#define OPTION(name, type, lowest, highest, honours)                                                                   \
-    {                                                                                                                  \
-#name, offsetof(struct gtopo_probe_used, name), GTOPO_OPTION_##type, lowest, highest, honours                  \
-    }
+#define OF gtopo_probe_used
 const struct gtopo_option gtopo_used_numbers[] = {
     NUMBER(queue_pairs, I32, GTOPO_AUTO, 64),    NUMBER(depth, I32, GTOPO_AUTO, 8192),
     NUMBER(moderation, I32, GTOPO_AUTO, 8192),   NUMBER(post_list, I32, GTOPO_AUTO, POST_LIST_MAX),
@@ -64,6 +60,7 @@ const struct gtopo_option gtopo_used_numbers[] = {
     NUMBER(traffic_class, I32, GTOPO_AUTO, 255), NUMBER(service_level, I32, GTOPO_AUTO, 15),
     NUMBER(page_B, I32, GTOPO_AUTO, 1 << 30),    {NULL, 0, 0, 0, 0, 0},
 };
+#undef OF
 #undef OPTION
 #undef NUMBER
 #undef CHOICE
