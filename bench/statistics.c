@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warm-up. The samples are cut into at most 64 blocks of equal length, and each block has a level: its median, or its
- * mean for batches. Leading blocks are left out until the first one whose level lies within the range of the levels
- * of the second half; at most the first half goes. This is Conway's rule (R. W. Conway, "Some tactical problems in
- * digital simulation", Management Science 10(1), 1963) applied to block levels, which a single outlier does not move,
- * and against the second half, so that a start that goes up and down does not pass as steady. On samples without a
- * warm-up it leaves out a block (1.6 %) in about one of sixteen runs, which moves nothing.
+ * Warm-up. Samples are cut into at most 64 blocks of equally many, batches into blocks that take equally long, and each
+ * block has a level: its median, or its mean for batches. Leading blocks are left out until the first one whose level
+ * lies within the range of the levels of the second half; at most the first half goes. This is Conway's rule (R. W.
+ * Conway, "Some tactical problems in digital simulation", Management Science 10(1), 1963) applied to block levels,
+ * which a single outlier does not move, and against the second half, so that a start that goes up and down does not
+ * pass as steady. On samples without a warm-up it leaves out a block (1.6 %) in about one of sixteen runs, which moves
+ * nothing.
  *
  * Median of single samples (latencies). Its 95 % interval is a pair of order statistics, which supposes nothing about
  * the distribution. Up to 70 samples: exact, from the binomial distribution with p = 1/2, samples taken as independent.
@@ -17,11 +18,14 @@
  * z is Student's t with 31 degrees of freedom. Correlation that reaches further than n/32 samples is not seen.
  *
  * Rate from batches. Completions come in bursts, so times of single batches are strongly (and negatively) correlated
- * and their median may be far from messages over time. They are merged into 64 blocks of equal length, and when
- * neighbouring block means are still correlated (lag-1 coefficient above 2/sqrt(blocks)) into 32, and 16: the method of
- * batch means (A. M. Law and J. S. Carson, "A sequential procedure for determining the length of a steady-state
- * simulation", Operations Research 27(5), 1979). Median and exact order-statistic interval are those of the block
- * means. When 16 blocks are still correlated the rate drifts, and the interval is the range of all of them.
+ * and their median may be far from messages over time. They are merged into about 64 blocks, and when neighbouring
+ * block means are still correlated (lag-1 coefficient above 2/sqrt(blocks)) into 32, and 16: the method of batch means
+ * (A. M. Law and J. S. Carson, "A sequential procedure for determining the length of a steady-state simulation",
+ * Operations Research 27(5), 1979). Blocks take equally long, rather than hold equally many batches: when a process
+ * that was not run for a while wakes, it finds many batches at once, and blocks of these alone would show a rate that
+ * no link has. Median and exact order-statistic interval are those of the block means. When 16 blocks are still
+ * correlated the rate drifts, and the interval is the range of all of them. When a few batches took most of the time,
+ * so that there are fewer than 8 blocks, the rate is that of the whole, and the interval the range of single batches.
  *
  * Percentiles of single samples are those of the nearest rank: the smallest sample that at least the share q of all
  * does not exceed. They are given where the sample is large enough to reach so far: from the smallest n for which the
@@ -201,6 +205,18 @@ static double select_median(double *values, size_t count)
     return count % 2 ? upper : upper / 2 + select_rank(values, count, count / 2 - 1) / 2;
 }
 
+static void find_range(const double *values, size_t count, double *low, double *high)
+{
+    size_t i;
+
+    *low = INFINITY;
+    *high = 0;
+    for (i = 0; i < count; i++) {
+        *low = fmin(*low, values[i]);
+        *high = fmax(*high, values[i]);
+    }
+}
+
 static double mean(const double *values, size_t count)
 {
     double sum = 0;
@@ -282,11 +298,7 @@ static void find_extremes(const struct gtopo_samples *samples, size_t warmup, st
 {
     size_t i;
 
-    summary->minimum = INFINITY;
-    for (i = warmup; i < samples->count; i++) {
-        summary->minimum = fmin(summary->minimum, samples->values[i]);
-        summary->maximum = fmax(summary->maximum, samples->values[i]);
-    }
+    find_range(samples->values + warmup, samples->count - warmup, &summary->minimum, &summary->maximum);
     for (i = (warmup + STRETCH - 1) / STRETCH; i < GTOPO_SAMPLES_STRETCHES && samples->highest[i]; i++) {
         summary->minimum = fmin(summary->minimum, samples->lowest[i]);
         summary->maximum = fmax(summary->maximum, samples->highest[i]);
@@ -294,6 +306,12 @@ static void find_extremes(const struct gtopo_samples *samples, size_t warmup, st
 }
 
 /* ---- rates ---- */
+
+/* Consecutive samples. */
+struct block {
+    size_t end;      /* index of the sample after the last one */
+    double level_ns; /* their median, or their mean for batches */
+};
 
 static double lag1_correlation(const double *values, size_t count)
 {
@@ -313,46 +331,81 @@ static int correlated(const double *values, size_t count)
     return lag1_correlation(values, count) > 2 / sqrt((double)count);
 }
 
+/*
+ * Cuts batches into about `parts` blocks that take equally long, as far as whole batches can: a block ends as soon as
+ * it lacks less than half a mean batch, but takes half of its time at least. So there are at most twice as many.
+ */
+static size_t cut_by_time(const double *values, size_t count, size_t parts, struct block blocks[2 * BLOCKS])
+{
+    double batch_ns = mean(values, count), block_ns = 0;
+    double part_ns = batch_ns * (double)count / (double)parts, length_ns = fmax(part_ns - batch_ns / 2, part_ns / 2);
+    size_t cut = 0, first = 0, i;
+
+    for (i = 0; i < count; i++) {
+        block_ns += values[i];
+        if (block_ns < length_ns)
+            continue;
+        blocks[cut++] = (struct block){i + 1, block_ns / (double)(i + 1 - first)};
+        first = i + 1;
+        block_ns = 0;
+    }
+    if (first < count) { /* what is left is too short for a block, and goes with the last one */
+        size_t begin = cut > 1 ? blocks[cut - 2].end : 0;
+
+        blocks[cut - 1] = (struct block){count, mean(values + begin, count - begin)};
+    }
+    return cut;
+}
+
 static void summarise_batches(const double *values, size_t count, struct gtopo_summary *summary)
 {
-    double means[BLOCKS] = {0};
-    size_t blocks = count < BLOCKS ? count : BLOCKS, i, cut;
+    struct block blocks[2 * BLOCKS];
+    double means[2 * BLOCKS];
+    size_t parts = 2 * BLOCKS, cut_off, n, i;
 
-    for (i = 0; i < blocks; i++) { /* lengths differ by one at most */
-        size_t first = i * count / blocks;
-
-        means[i] = mean(values + first, (i + 1) * count / blocks - first);
+    do {
+        parts /= 2;
+        n = cut_by_time(values, count, parts, blocks);
+        for (i = 0; i < n; i++)
+            means[i] = blocks[i].level_ns;
+    } while (parts > BLOCKS_MIN && correlated(means, n));
+    summary->blocks = n;
+    if (n < GTOPO_SAMPLES_MIN) {
+        summary->median = mean(values, count);
+        find_range(values, count, &summary->low, &summary->high);
+        return;
     }
-    while (blocks >= 2 * BLOCKS_MIN && correlated(means, blocks)) {
-        blocks /= 2;
-        for (i = 0; i < blocks; i++)
-            means[i] = (means[2 * i] + means[2 * i + 1]) / 2;
-    }
-    cut = correlated(means, blocks) ? 0 : exact_cut(blocks);
-    summary->blocks = blocks;
-    summary->median = select_median(means, blocks);
-    summary->low = select_rank(means, blocks, cut);
-    summary->high = select_rank(means, blocks, blocks - 1 - cut);
+    cut_off = correlated(means, n) ? 0 : exact_cut(n);
+    summary->median = select_median(means, n);
+    summary->low = select_rank(means, n, cut_off);
+    summary->high = select_rank(means, n, n - 1 - cut_off);
 }
 
 /* ---- the warm-up ---- */
 
+static size_t cut_by_count(double *scratch, size_t count, struct block blocks[BLOCKS])
+{
+    size_t length = (count + BLOCKS - 1) / BLOCKS, cut = count / length, i;
+
+    for (i = 0; i < cut; i++)
+        blocks[i] = (struct block){(i + 1) * length, select_median(scratch + i * length, length)};
+    return cut;
+}
+
 static size_t find_warmup(const double *values, double *scratch, size_t count, int batches)
 {
-    size_t length = (count + BLOCKS - 1) / BLOCKS, blocks = count / length, i, warmup;
-    double levels[BLOCKS] = {0}, low = INFINITY, high = 0;
+    struct block blocks[2 * BLOCKS];
+    size_t cut = batches ? cut_by_time(values, count, BLOCKS, blocks) : cut_by_count(scratch, count, blocks), i, warmup;
+    double low = INFINITY, high = 0;
 
-    for (i = 0; i < blocks; i++) {
-        levels[i] = batches ? mean(values + i * length, length) : select_median(scratch + i * length, length);
-        if (i >= blocks / 2) {
-            low = fmin(low, levels[i]);
-            high = fmax(high, levels[i]);
-        }
+    for (i = cut / 2; i < cut; i++) {
+        low = fmin(low, blocks[i].level_ns);
+        high = fmax(high, blocks[i].level_ns);
     }
-    for (i = 0; i < blocks / 2; i++)
-        if (levels[i] >= low && levels[i] <= high)
+    for (i = 0; i < cut / 2; i++)
+        if (blocks[i].level_ns >= low && blocks[i].level_ns <= high)
             break;
-    warmup = i * length;
+    warmup = i ? blocks[i - 1].end : 0;
     return warmup > count - GTOPO_SAMPLES_MIN ? count - GTOPO_SAMPLES_MIN : warmup;
 }
 
@@ -417,15 +470,12 @@ static void set_edges(double bins_an_octave, double first, struct gtopo_histogra
 uint32_t gtopo_samples_histogram(const struct gtopo_samples *samples, const struct gtopo_summary *summary,
                                  struct gtopo_histogram_bin bins[GTOPO_HISTOGRAM_MAX])
 {
-    double bins_an_octave = BINS_AN_OCTAVE, low = INFINITY, high = 0, first, last;
+    double bins_an_octave = BINS_AN_OCTAVE, low, high, first, last;
     size_t i, start = (size_t)summary->warmup, count;
 
     if (samples->batches || start >= samples->count)
         return 0;
-    for (i = start; i < samples->count; i++) {
-        low = fmin(low, samples->values[i]);
-        high = fmax(high, samples->values[i]);
-    }
+    find_range(samples->values + start, samples->count - start, &low, &high);
     while (bin_of(bins_an_octave, high) - bin_of(bins_an_octave, low) >= GTOPO_HISTOGRAM_MAX)
         bins_an_octave /= 2;
     first = bin_of(bins_an_octave, low);

@@ -178,6 +178,44 @@ static void test_bursts_do_not_hide_the_rate(void **state)
     gtopo_samples_clear(&samples);
 }
 
+/* A process that was not run for a while finds many batches at once. Their times are no rate of any link. */
+static void test_waking_up_is_no_rate(void **state)
+{
+    struct gtopo_samples samples = {.batches = 1};
+    struct gtopo_summary summary;
+    int round, i;
+
+    (void)state;
+    for (round = 0; round < 4; round++) { /* of 200 batches 100 came in 100, after all the time that 200 take */
+        add(&samples, 10000);
+        for (i = 0; i < 99; i++)
+            add(&samples, 1);
+        for (i = 0; i < 100; i++)
+            add(&samples, 100);
+    }
+    assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+    assert_true(summary.median >= 99 && summary.median <= 102);
+    assert_true(summary.low > 50);
+    gtopo_samples_clear(&samples);
+}
+
+/* One wait that took most of the time: what is left does not tell the rate, and must not look as if it did. */
+static void test_one_wait_is_no_certainty(void **state)
+{
+    for (int place = 0; place < 20; place++) {
+        struct gtopo_samples samples = {.batches = 1};
+        struct gtopo_summary summary;
+
+        (void)state;
+        for (int i = 0; i < 20; i++)
+            add(&samples, i == place ? 10000 : 1);
+        assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
+        assert_true(summary.low <= 1 && summary.high >= 10000);
+        assert_true(summary.low <= summary.median && summary.median <= summary.high && summary.median > 400);
+        gtopo_samples_clear(&samples);
+    }
+}
+
 static void test_bound(void **state)
 {
     struct gtopo_samples singles = {0}, batches = {.batches = 1};
@@ -513,6 +551,8 @@ int main(void)
         cmocka_unit_test(test_no_more_than_half_is_warmup),
         cmocka_unit_test(test_outliers),
         cmocka_unit_test(test_bursts_do_not_hide_the_rate),
+        cmocka_unit_test(test_waking_up_is_no_rate),
+        cmocka_unit_test(test_one_wait_is_no_certainty),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_reserve),
