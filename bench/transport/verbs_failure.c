@@ -142,7 +142,8 @@ int gtopo_verbs_fail_expired(const struct gtopo_verbs *v, const struct gtopo_wai
                           "%s port %u: a queue pair is in error, and no %s came for %.3g s", v->own->device,
                           v->own->port, awaited, (double)v->deadline_ns * 1e-9);
     return gtopo_fail(error, GTOPO_ETIMEOUT,
-                      "is the other end alive, or stopped? Look at its error, and at the port counters of both ends",
+                      "is the other end alive, or stopped, or has the way to it gone? Look at its error, and at the "
+                      "port counters of both ends",
                       "%s port %u: no %s for %.3g s", v->own->device, v->own->port, awaited,
                       (double)v->deadline_ns * 1e-9);
 }
