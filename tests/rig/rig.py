@@ -12,9 +12,6 @@ import time
 BUILD = os.environ["GTOPO_BUILD"]
 OTHER = "10.9.1.2"  # guest b on the management network of the rig rdma-managed
 AGENT_PORT, SHELL_PORT = 7000, 7001
-# Seen of messages of many packets, where an end was busy or stopped: most likely rdma_rxe (6.1) when packets come again,
-# as it is the device that judges packets so.
-RXE_FAILURE = "remote invalid request error"
 
 
 def other(command, timeout_s=20):

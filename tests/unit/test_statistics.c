@@ -202,11 +202,11 @@ static void test_waking_up_is_no_rate(void **state)
 /* One wait that took most of the time: what is left does not tell the rate, and must not look as if it did. */
 static void test_one_wait_is_no_certainty(void **state)
 {
+    (void)state;
     for (int place = 0; place < 20; place++) {
         struct gtopo_samples samples = {.batches = 1};
         struct gtopo_summary summary;
 
-        (void)state;
         for (int i = 0; i < 20; i++)
             add(&samples, i == place ? 10000 : 1);
         assert_int_equal(gtopo_samples_summarise(&samples, &summary, NULL), 0);
