@@ -59,6 +59,10 @@ class Prober:
         self.ask(**options)
         return self.answer(timeout_s) or sys.exit(f"rig: no answer within {timeout_s} s")
 
+    def stands(self):
+        """Where each thread is in the kernel, for when no answer comes."""
+        return here(f"head -n 20 /proc/{self.process.pid}/task/*/stack")
+
     def end(self):
         """The exit status; sanitizers and valgrind say theirs with it."""
         self.process.stdin.close()

@@ -3,6 +3,7 @@
 
 import os
 import shlex
+import socket
 
 from . import monitor
 from .spec import HostBridge, Nic, Nvme, Switch
@@ -23,41 +24,52 @@ def quoted(path):
 
 
 class Cables:
-    """How the NICs of a rig are wired.
+    """How the NICs of a rig are wired; a context manager that closes this process's ends.
 
-    All ends of a cable inside one guest meet in a qemu hub. Between guests the
-    first guest on the cable listens on one unix socket per other guest, so it is
-    the middle of a star; it must be started first, as the rig file's order says.
+    All ends of a cable inside one guest meet in a qemu hub. Between guests the first guest on the cable is the middle
+    of a star, with one pair of sockets per other guest. They do not block, and qemu (7.2) is given them rather than a
+    path to listen at: it leaves what it accepts blocking, and a guest that sends to one that does not read (frozen, or
+    its port down) then stands still itself, until the other reads.
     """
 
-    def __init__(self, rig, directory):
-        self.directory = directory
+    def __init__(self, rig):
         self.guests_on = {}  # cable name: guest names
         for guest in rig.guests:
             for nic in guest.nics:
                 on = self.guests_on.setdefault(self.cable_of(guest, nic), [])
                 if guest.name not in on:
                     on.append(guest.name)
+        self.sockets = {}  # (cable name, guest name): the guest's sockets to the others on the cable
+        for cable, (first, *others) in self.guests_on.items():
+            for other in others:
+                for name, end in zip((first, other), socket.socketpair(socket.AF_UNIX)):
+                    end.setblocking(False)
+                    self.sockets.setdefault((cable, name), []).append(end)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for ends in self.sockets.values():
+            for end in ends:
+                end.close()
 
     @staticmethod
     def cable_of(guest, nic):
         """A NIC without a cable has one of its own (with a '.', which no rig file can name)."""
         return nic.cable or f"{guest.name}.{nic.name}"
 
-    def socket(self, cable, guest_name):
-        return os.path.join(self.directory, f"{cable}-{guest_name}.socket")
-
-    def listening(self, guest):
-        """The sockets that exist once this guest's qemu runs."""
-        return [self.socket(cable, other) for cable, on in self.guests_on.items()
-                if on[0] == guest.name for other in on[1:]]
+    def files(self, guest):
+        """The numbers of the open files that this guest's qemu is to inherit."""
+        return [end.fileno() for (_, name), ends in self.sockets.items() if name == guest.name for end in ends]
 
     def netdevs(self, guest):
         """qemu arguments for all cables of a guest."""
         arguments = []
         for number, cable in enumerate(dict.fromkeys(self.cable_of(guest, nic) for nic in guest.nics)):
             ends = [f"net-{nic.name}" for nic in guest.nics if self.cable_of(guest, nic) == cable]
-            streams = self.streams(guest, cable)
+            streams = [f"server=off,addr.type=fd,addr.str={end.fileno()}"
+                       for end in self.sockets.get((cable, guest.name), ())]
             if len(ends) == len(streams) == 1:  # one to one, as most cables are: a hub would cost a third of the speed
                 arguments += ["-netdev", f"stream,id={ends[0]},{streams[0]}"]
                 continue
@@ -68,12 +80,6 @@ class Cables:
             for end in ends:
                 arguments += ["-netdev", f"hubport,id={end},hubid={number}"]
         return arguments
-
-    def streams(self, guest, cable):
-        """This guest's unix sockets to the other guests on the cable."""
-        on = self.guests_on[cable]
-        role, others = ("on", on[1:]) if on[0] == guest.name else ("off", [guest.name])
-        return [f"server={role},addr.type=unix,addr.path={quoted(self.socket(cable, other))}" for other in others]
 
 
 class PciTree:
@@ -108,6 +114,14 @@ class PciTree:
 
     def add_endpoint(self, device, model):
         self.arguments += ["-device", f"{model},bus={self.port_under(device.on)}"]
+
+
+def losses(guest):
+    """Each NIC's way for `lab-trouble lose`: what passes goes to a device that forgets it."""
+    return [word for nic in guest.nics for word in (
+        "-chardev", f"null,id=nowhere-{nic.name}",
+        "-object", f"filter-redirector,id={monitor.loss_name(nic)},netdev=net-{nic.name},queue=all,status=off,"
+                   f"outdev=nowhere-{nic.name}")]
 
 
 def nic_model(rig, guest, nic):
@@ -166,7 +180,7 @@ def qemu_arguments(rig, guest, parts, cables, directory):
             "-chardev", f"file,id=console,path={quoted(own)}/console", "-serial", "chardev:console",
             "-kernel", parts.kernel, "-initrd", parts.initramfs,
             "-append", f"console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable LAB_GUEST={guest.name}",
-            *cables.netdevs(guest), *devices(rig, guest, own),
+            *cables.netdevs(guest), *losses(guest), *devices(rig, guest, own),
             *shared("host", "/", ",readonly=on"), *shared("lab", directory, "")]
 
 

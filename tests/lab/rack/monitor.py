@@ -11,7 +11,8 @@ import socket
 
 from . import LabError
 
-USAGE = "expected: pull GUEST NIC | plug GUEST NIC | freeze GUEST | thaw GUEST"
+USAGE = "expected: pull|plug|lose|pass GUEST NIC, or freeze|thaw GUEST"
+VERBS = {"pull": 3, "plug": 3, "lose": 3, "pass": 3, "freeze": 2, "thaw": 2}  # and how many words there are
 TIMEOUT_S = 5
 
 
@@ -32,6 +33,10 @@ def execute(path, command, arguments):
                     raise LabError(2, answer["error"]["desc"])
 
 
+def loss_of(nic, lost):
+    return "qom-set", {"path": f"/objects/{loss_name(nic)}", "property": "status", "value": "on" if lost else "off"}
+
+
 class Requests:
     """The requests of the guests of one run."""
 
@@ -41,22 +46,26 @@ class Requests:
         self.folder = os.path.join(directory, "requests")
         os.makedirs(self.folder)
 
-    def command_of(self, words):
-        """The guest, and the monitor's command."""
-        verbs = {"pull": 3, "plug": 3, "freeze": 2, "thaw": 2}
-        if not words or verbs.get(words[0]) != len(words):
+    def commands_of(self, words):
+        """The guest, and what to ask of its monitor."""
+        if not words or VERBS.get(words[0]) != len(words):
             raise LabError(2, USAGE)
+        verb = words[0]
         guest = self.rig.guest(words[1])
-        if len(words) == 2:
-            return guest, {"freeze": "stop", "thaw": "cont"}[words[0]], {}
-        if words[2] not in [nic.name for nic in guest.nics]:
+        nics = [nic for nic in guest.nics if nic.name in words[2:]]
+        if len(words) == 3 and not nics:
             raise LabError(2, f"guest {guest.name} has no NIC {words[2]}")
-        return guest, "set_link", {"name": f"net-{words[2]}", "up": words[0] == "plug"}
+        if verb in ("pull", "plug"):
+            return guest, [("set_link", {"name": f"net-{nics[0].name}", "up": verb == "plug"})]
+        # What is sent to a frozen guest is lost, as on a real wire; else it would hold up its senders.
+        loss = [loss_of(nic, verb in ("lose", "freeze")) for nic in nics or guest.nics]
+        return guest, loss + {"freeze": [("stop", {})], "thaw": [("cont", {})]}.get(verb, [])
 
     def answer(self, words):
         try:
-            guest, command, arguments = self.command_of(words)
-            execute(socket_path(self.directory, guest), command, arguments)
+            guest, commands = self.commands_of(words)
+            for command, arguments in commands:
+                execute(socket_path(self.directory, guest), command, arguments)
         except (LabError, OSError, ValueError) as error:
             return str(error)
         return "ok"
@@ -73,6 +82,11 @@ class Requests:
             with open(path + ".new", "w", encoding="utf-8") as file:
                 file.write(answer + "\n")
             os.rename(path + ".new", path + ".answer")
+
+
+def loss_name(nic):
+    """The qemu object of a NIC that, when its status is on, lets nothing pass."""
+    return f"loss-{nic.name}"
 
 
 def socket_path(directory, guest):

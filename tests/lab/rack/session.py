@@ -91,13 +91,14 @@ class GuestRun:
                                           for key, value in exports.items()) +
                        f"cd {shlex.quote(os.getcwd())} || exit\n{self.command}\n")
 
-    def boot(self, arguments):
+    def boot(self, arguments, files):
+        """Start qemu, which inherits the open `files`."""
         # The signal at the parent's death leaves no guest behind even when this process is killed.
         argv = [parts.program("setpriv"), "--pdeathsig", "KILL", parts.program("qemu-system-x86_64"),
                 *arguments]
         with open(self.path("qemu"), "wb") as log:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            start_new_session=True)
+                                            pass_fds=files, start_new_session=True)
 
     def kill(self):
         if self.process and self.process.poll() is None:
@@ -145,13 +146,11 @@ class Session:
             if self.options.console:
                 run.followers.append(Follower(run.path("console"), sys.stderr.buffer,
                                               f"{run.name} console| ".encode()))
-        cables = machine.Cables(self.rig, self.directory)
-        boot_s = min(self.deadline, BOOT_S)
-        for run in self.runs:
-            run.boot(machine.qemu_arguments(self.rig, run.guest, host_parts, cables, self.directory))
-            sockets = cables.listening(run.guest)
-            self.wait("did not start", lambda paths=sockets: all(map(os.path.exists, paths)), boot_s)
-        self.wait("did not come up", lambda: all(run.has("ready") for run in self.runs), boot_s)
+        with machine.Cables(self.rig) as cables:
+            for run in self.runs:
+                run.boot(machine.qemu_arguments(self.rig, run.guest, host_parts, cables, self.directory),
+                         cables.files(run.guest))
+        self.wait("did not come up", lambda: all(run.has("ready") for run in self.runs), min(self.deadline, BOOT_S))
 
     def run(self):
         """Let the commands go; the first exit status that is not 0, in the order of the guests."""
