@@ -40,20 +40,21 @@ struct news {
 
 static int fail_call(const struct gtopo_verbs *v, const char *what, struct gtopo_error *error)
 {
-    return gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)", "%s port %u: RDMA CM cannot %s: %s",
-                      v->own->device, v->own->port, what, strerror(errno));
+    int cause = errno, down = gtopo_verbs_fail_if_down(v, error);
+
+    return down ? down
+                : gtopo_fail(error, GTOPO_EDEVICE, "look at the kernel log (dmesg)",
+                             "%s port %u: RDMA CM cannot %s: %s", v->own->device, v->own->port, what, strerror(cause));
 }
 
 /* … with a connection that the other end may have given up. */
 static int fail_step(const struct gtopo_verbs *v, const char *what, struct gtopo_error *error)
 {
-    int cause = errno;
-
-    return gtopo_fail(error, cause == EINVAL ? GTOPO_EPEER : GTOPO_EDEVICE,
-                      cause == EINVAL ? "look at the other end's error: it may have hung up; else at the kernel log "
-                                        "(dmesg)"
-                                      : "look at the kernel log (dmesg)",
-                      "%s port %u: RDMA CM cannot %s: %s", v->own->device, v->own->port, what, strerror(cause));
+    if (errno != EINVAL)
+        return fail_call(v, what, error);
+    return gtopo_fail(error, GTOPO_EPEER,
+                      "look at the other end's error: it may have hung up; else at the kernel log (dmesg)",
+                      "%s port %u: RDMA CM cannot %s: %s", v->own->device, v->own->port, what, strerror(EINVAL));
 }
 
 static int fail_channel(struct gtopo_error *error)
@@ -375,7 +376,7 @@ static int call(struct gtopo_verbs *v, uint32_t q, struct gtopo_error *error)
         rdma_set_option(cm->ids[q], RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &traffic_class, sizeof traffic_class))
         return fail_call(v, "set the traffic class", error);
     if (rdma_resolve_addr(cm->ids[q], (struct sockaddr *)&own, (struct sockaddr *)&peer, resolve_ms(v)))
-        return fail_call(v, "look for the other end's address", error);
+        return gtopo_verbs_fail_route(v, errno, error);
     return 0;
 }
 
@@ -389,7 +390,7 @@ static int on_answer(struct gtopo_verbs *v, const struct news *news, uint32_t *m
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         if (!is_ours(v, news->id))
             return fail_other_port(v, news->id, error);
-        return rdma_resolve_route(news->id, resolve_ms(v)) ? fail_call(v, "look for a route", error) : 0;
+        return rdma_resolve_route(news->id, resolve_ms(v)) ? gtopo_verbs_fail_route(v, errno, error) : 0;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
         return send_greeting(v, q, rdma_connect, "ask for a connection", error);
     case RDMA_CM_EVENT_CONNECT_RESPONSE:

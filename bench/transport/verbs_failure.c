@@ -23,7 +23,8 @@ static const struct advice {
     {IBV_WC_REM_OP_ERR, GTOPO_EPEER, "the other end failed to carry it out",
      "its queue pair failed, or the memory it receives into is not registered: look at its error and kernel log"},
     {IBV_WC_REM_INV_REQ_ERR, GTOPO_EPEER, "the other end takes it for invalid",
-     "the two ends differ in MTU, message size or access rights: run the same version on both"},
+     "the two ends differ in MTU, message size or access rights: run the same version on both; rdma_rxe says so "
+     "of packets that come again, too"},
     {IBV_WC_REM_ABORT_ERR, GTOPO_EPEER, "the other end aborted it", "look at the other end's kernel log"},
     {IBV_WC_BAD_RESP_ERR, GTOPO_EDEVICE, "an answer came that cannot be", "look at the error counters of both ports"},
     {IBV_WC_LOC_QP_OP_ERR, GTOPO_EDEVICE, "our device could not send it, and put the queue pair into error",
