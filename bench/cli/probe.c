@@ -157,14 +157,14 @@ static int complete(struct probe_settings *s, const struct probe_place *place, s
     int has_gpu = place->is_gpu[0] || place->is_gpu[1], status = 0;
 
     if (!s->transport)
-        s->transport = place->is_network ? "verbs" : has_gpu ? "copy" : "ofi:shm";
+        s->transport = gtopo_probe_transport(place->is_network, has_gpu);
     if ((s->ways[0] || s->ways[1]) && !has_gpu)
         return gtopo_fail(error, GTOPO_EUSAGE, "name a GPU's memory (gpu0@nic0:1), or leave --way out",
                           "--way is for GPU memory, and neither end is one");
     if (!place->is_network && (s->options.from.gid != GTOPO_AUTO || s->options.to.gid != GTOPO_AUTO))
         return gtopo_fail(error, GTOPO_EUSAGE, "name a port (nic0:1), or leave --gid out",
                           "--gid is for RDMA ports, and neither end is one");
-    if (s->form == PROBE_PERFTEST && strcmp(s->transport, "verbs"))
+    if (s->form == PROBE_PERFTEST && strcmp(s->transport, gtopo_probe_transport(1, 0)))
         return gtopo_fail(error, GTOPO_EUSAGE, "leave --compat out, or measure through ports with --transport verbs",
                           "transport %s does not time single messages, which perftest's figures are made of",
                           s->transport);

@@ -129,6 +129,17 @@ const struct gtopo_transport_facts *gtopo_transport_facts_at(size_t index)
     return index < ENTRIES ? &entries[index].facts : NULL;
 }
 
+const char *gtopo_probe_transport(int through_ports, int gpu_memory)
+{
+    for (size_t i = 0; i < ENTRIES; i++) {
+        const struct gtopo_transport_facts *facts = &entries[i].facts;
+
+        if (facts->is_rdma == !!through_ports && (through_ports || facts->gpu_memory == !!gpu_memory))
+            return facts->providers ? facts->providers->full_name : facts->name;
+    }
+    return NULL;
+}
+
 int gtopo_transport_find(const char *name, const struct gtopo_transport **transport, struct gtopo_error *error)
 {
     gtopo_module_transport_function *function = NULL;

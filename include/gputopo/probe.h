@@ -74,6 +74,13 @@ struct gtopo_probe_options {
     double seconds;             /**< … or after this long */
     double deadline_s;          /**< give up after this long without progress */
 };
+
+/**
+ * The transport that is best between two ends, as people name it ("verbs", "copy", "ofi:shm"; constant): through RDMA
+ * ports, or within one host, between memories of which one is a GPU's, or none.
+ */
+GTOPO_API const char *gtopo_probe_transport(int through_ports, int gpu_memory);
+
 /** Defaults: verbs, host memory at both ends, write, bandwidth, 64 KiB, 1 queue pair, depth by rule, 1 %, 2 s, 5 s. */
 GTOPO_API void gtopo_probe_options_init(struct gtopo_probe_options *options);
 /**

@@ -454,10 +454,20 @@ static void test_names(void **state)
     assert_int_equal(gtopo_operation_of_name("pigeon"), GTOPO_OPERATIONS);
 }
 
+static void test_usual_transports(void **state)
+{
+    (void)state;
+    assert_string_equal(gtopo_probe_transport(1, 0), "verbs");
+    assert_string_equal(gtopo_probe_transport(1, 1), "verbs");
+    assert_string_equal(gtopo_probe_transport(0, 1), "copy");
+    assert_string_equal(gtopo_probe_transport(0, 0), "ofi:shm");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_usual_transports),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_honoured),
         cmocka_unit_test(test_ofi),
