@@ -466,18 +466,12 @@ static void test_usual_transports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_usual_transports),
-        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_honoured),
-        cmocka_unit_test(test_ofi),
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_depth_by_rule),
-        cmocka_unit_test(test_inline),
-        cmocka_unit_test(test_connection_manager),
-        cmocka_unit_test(test_few_messages),
-        cmocka_unit_test(test_failure_is_not_the_end),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_usual_transports),
+        cmocka_unit_test(test_check),        cmocka_unit_test(test_honoured),
+        cmocka_unit_test(test_ofi),          cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_depth_by_rule),
+        cmocka_unit_test(test_inline),       cmocka_unit_test(test_connection_manager),
+        cmocka_unit_test(test_few_messages), cmocka_unit_test(test_failure_is_not_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
