@@ -105,6 +105,9 @@ class GuestRun:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
+    def stands(self):
+        return "".join(f"{self.name} monitor| {line}\n" for line in monitor.stands(self.path("monitor")))
+
     def logs(self):
         """What qemu said, and the last lines of the console."""
         text = ""
@@ -186,7 +189,7 @@ class Session:
                 raise LabError(EXIT_DEADLINE,
                                f"rig {self.rig.name} {trouble} within {deadline} s: guest "
                                f"{', '.join(run.name for run in late)}; the console is above",
-                               "".join(run.logs() for run in late))
+                               "".join(run.logs() + run.stands() for run in late))
             time.sleep(POLL_S)
 
     def bring_back(self, target):
