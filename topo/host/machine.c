@@ -43,6 +43,20 @@ static int set_cpus(struct gtopo_discovery *d, uint32_t id, hwloc_const_cpuset_t
     return status;
 }
 
+int gtopo_discovery_cpu_mask(struct gtopo_discovery *d, uint32_t id, const char *mask, int *is_mask)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    int status = 0;
+
+    if (!set)
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    *is_mask = strspn(mask, "0123456789abcdefABCDEFx,") == strlen(mask) && !hwloc_bitmap_sscanf(set, mask);
+    if (*is_mask)
+        status = set_cpus(d, id, set);
+    hwloc_bitmap_free(set);
+    return status;
+}
+
 static int add_package(struct gtopo_discovery *d, hwloc_obj_t object)
 {
     char text[GTOPO_SYSFS_TEXT];
