@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = {&cli_map,   &cli_show,    &cli_run,
+static const struct cli_command *const commands[] = {&cli_map,   &cli_show,    &cli_export, &cli_run,
                                                      &cli_probe, &cli_version, &cli_agent};
 #define COMMANDS (sizeof commands / sizeof *commands)
 

@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <string.h>
 
-enum { MATRIX = 256, AFFINITY, PATH };
+enum { MATRIX = 256, AFFINITY, RAILS, PATH };
 
 static const struct cli_option options[] = {
     {MATRIX, "matrix", "[=nccl]",
@@ -13,6 +13,7 @@ static const struct cli_option options[] = {
     {AFFINITY, "affinity", NULL,
      "what every memory was measured to do through every port\n"
      "                             (`run --loopback`)"},
+    {RAILS, "rails", NULL, "which NIC each GPU is to use"},
     {PATH, "path", "FROM TO", "the best path between two objects, hop by hop"},
     {0, NULL, NULL, NULL},
 };
@@ -26,6 +27,8 @@ static int show(const struct gtopo_map *map, int table, int of_nccl, const char 
         return cli_show_matrix(stdout, map, of_nccl, error);
     if (table == AFFINITY)
         return cli_show_affinity(stdout, map, error);
+    if (table == RAILS)
+        return cli_show_rails(stdout, map, error);
     cli_show_tree(stdout, map);
     cli_show_measurements(stdout, map);
     cli_show_findings(stdout, map);
@@ -44,11 +47,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         switch (letter) {
         case MATRIX:
         case AFFINITY:
+        case RAILS:
             if (table && table != letter)
-                return cli_usage(command, "--matrix and --affinity exclude each other");
-            if (optarg && strcmp(optarg, "nccl"))
+                return cli_usage(command, "--matrix, --affinity and --rails exclude each other");
+            if (letter == MATRIX && optarg && strcmp(optarg, "nccl"))
                 return cli_usage(command, "--matrix=%s: there is the matrix of nvidia-smi and --matrix=nccl", optarg);
-            of_nccl = optarg != NULL;
+            of_nccl = letter == MATRIX && optarg;
             table = letter;
             break;
         case PATH:
@@ -63,7 +67,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (optind + 1 < argc)
         return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
     if (table && from)
-        return cli_usage(command, "--%s and --path exclude each other", table == MATRIX ? "matrix" : "affinity");
+        return cli_usage(command, "--path stands alone, without --matrix, --affinity or --rails");
     gtopo_host_options_init(&host);
     status = optind < argc ? cli_load(argv[optind], &map, &error) : cli_discover(&host, &map, &error);
     if (!status)

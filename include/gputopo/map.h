@@ -79,7 +79,10 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_DEVICE,        /**< text, identity: the operating system's name: "mlx5_0", "eth0", "nvme0n1" */
     GTOPO_ATTRIBUTE_DRIVER,        /**< text */
     GTOPO_ATTRIBUTE_FIRMWARE,      /**< text */
-    GTOPO_ATTRIBUTE_ARCHITECTURE,  /**< text, of a GPU: "sm_90", "gfx942" */
+    GTOPO_ATTRIBUTE_ARCHITECTURE,  /**< text: "sm_90", "gfx942" of a GPU, "x86_64" of a processor */
+    GTOPO_ATTRIBUTE_CPU_FAMILY,    /**< number, of a processor of the x86 family */
+    GTOPO_ATTRIBUTE_CPU_MODEL,     /**< number, likewise */
+    GTOPO_ATTRIBUTE_GPUDIRECT,     /**< number: 1 when a GPU's memory, or a port, can do GPUDirect RDMA */
     /* machine, package, numa */
     GTOPO_ATTRIBUTE_OS,       /**< text: kernel name and release */
     GTOPO_ATTRIBUTE_OS_INDEX, /**< number */
@@ -484,6 +487,23 @@ GTOPO_API const char *gtopo_nccl_class_name(enum gtopo_nccl_class nccl_class);
  */
 GTOPO_API int gtopo_nccl_classes(const struct gtopo_map *map, const uint32_t *objects, size_t count, uint8_t *classes,
                                  struct gtopo_error *error);
+
+/** The NIC that a GPU is to use. */
+struct gtopo_rail {
+    uint32_t gpu, nic;       /**< objects */
+    uint32_t path_class;     /**< enum gtopo_path_class */
+    uint64_t bottleneck_Bps; /**< of the path between the two; 0 for unknown */
+};
+
+/**
+ * A NIC for each GPU of a host, in the order of the GPUs: every NIC serves as many GPUs as any other, or one more; the
+ * worst class of all is as good as can be; and then the sum of the bottlenecks is as high as can be. NICs without a
+ * link, made by software, or with less than an eighth of the fastest one's rate take no part. Of the rails @p capacity
+ * are written; *count is how many there are, 0 when there is no GPU, no NIC or no way. O(gpus^2 * (gpus + nics)).
+ * Errors: GTOPO_EUSAGE for more than 128 GPUs or NICs and for an unsealed map, GTOPO_ENOTFOUND, GTOPO_ENOMEM.
+ */
+GTOPO_API int gtopo_rails(const struct gtopo_map *map, uint32_t host, struct gtopo_rail *rails, size_t capacity,
+                          size_t *count, struct gtopo_error *error);
 
 /** @}
  * @name Files

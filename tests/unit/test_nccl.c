@@ -5,6 +5,7 @@
  */
 #include "discover.h"
 #include <dirent.h>
+#include <gputopo/export.h>
 
 static int try_file(const char *path, struct gtopo_map *map, struct gtopo_error *error)
 {
@@ -347,6 +348,103 @@ static void assert_same_after_file(const struct gtopo_map *map)
     free(second);
 }
 
+struct text {
+    char *bytes;
+    size_t size;
+};
+
+static int take(void *context, const void *data, size_t size)
+{
+    struct text *text = context;
+
+    text->bytes = realloc(text->bytes, text->size + size + 1);
+    assert_non_null(text->bytes);
+    memcpy(text->bytes + text->size, data, size);
+    text->size += size;
+    text->bytes[text->size] = 0;
+    return 0;
+}
+
+/* What NCCL's own parser refuses. */
+static void assert_nccl_takes(const char *text)
+{
+    unsigned elements = 0;
+
+    assert_int_equal(strncmp(text, "<system version=\"", 17), 0);
+    assert_null(strchr(text, '\t'));
+    for (const char *c = text; (c = strchr(c, '<')); c++)
+        elements += c[1] != '/';
+    assert_in_range(elements, 1, 250);
+    for (const char *c = text; (c = strstr(c, "link_speed=\"")); c += 12) {
+        static const char *const words[] = {"2.5 GT/s PCIe",  "5.0 GT/s PCIe",  "8.0 GT/s PCIe",
+                                            "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
+        unsigned known = 0;
+
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            known += !strncmp(c + 12, words[i], strlen(words[i])) && c[12 + strlen(words[i])] == '"';
+        assert_int_equal(known, 1);
+    }
+}
+
+static char *export(const struct gtopo_map *map, enum gtopo_nccl_profile profile)
+{
+    struct text text = {NULL, 0};
+    struct gtopo_error error;
+
+    assert_ok(gtopo_export_nccl(map, 0, profile, take, &text, &error));
+    assert_nccl_takes(text.bytes);
+    return text.bytes;
+}
+
+/* Exported and read again it is the same map, and exported again the same bytes. */
+static void assert_same_after_export(const struct gtopo_map *map)
+{
+    char *first = export(map, GTOPO_NCCL_DUMP), *second, *before = build_write(map), *after;
+    struct gtopo_map *again = map_of(first);
+
+    second = export(again, GTOPO_NCCL_DUMP);
+    after = build_write(again);
+    assert_string_equal(first, second);
+    assert_string_equal(before, after);
+    free(first);
+    free(second);
+    free(before);
+    free(after);
+    gtopo_map_free(again);
+}
+
+/* Of a profile without GPUs' own elements the same tree is left. */
+static void assert_injects(const struct gtopo_map *map)
+{
+    char *text = export(map, GTOPO_NCCL_INJECT);
+    struct gtopo_map *again = map_of(text);
+    size_t gpus = table.gpus, count = table.count;
+
+    assert_null(strstr(text, "<gpu"));
+    assert_null(strstr(text, "<net"));
+    make_table(again);
+    assert_int_equal(table.gpus, gpus);
+    assert_true(table.count <= count);
+    free(text);
+    gtopo_map_free(again);
+}
+
+static void test_export_refused(void **state)
+{
+    struct gtopo_map *map = map_of(SYSTEM(CPU("0", NIC("0000:01:00.0", NET("mlx5&amp;0", "1") NET("b&quot;", "2")))));
+    struct text text = {NULL, 0};
+    struct gtopo_error error;
+
+    (void)state;
+    assert_int_equal(gtopo_export_nccl(map, 0, GTOPO_NCCL_DUMP, take, &text, &error), GTOPO_EUSAGE);
+    assert_non_null(strstr(error.message, "name=\"mlx5&0\""));
+    assert_int_equal(text.size, 0);
+    assert_ok(gtopo_export_nccl(map, 0, GTOPO_NCCL_INJECT, take, &text, &error));
+    free(text.bytes);
+    assert_int_equal(gtopo_export_nccl(map, 7, GTOPO_NCCL_DUMP, take, &text, &error), GTOPO_ENOTFOUND);
+    gtopo_map_free(map);
+}
+
 static void test_all_samples(void **state)
 {
     DIR *files = opendir(folder());
@@ -368,6 +466,10 @@ static void test_all_samples(void **state)
         if ((!table.gpus || !table.nics) && !findings_of(map, "pci-class-not-in-file", NULL))
             fail_msg("%s: %zu GPUs, %zu NICs", entry->d_name, table.gpus, table.nics);
         assert_same_after_file(map);
+        if (!findings_of(map, "pci-class-not-in-file", NULL)) { /* what is not in the map cannot be written */
+            assert_same_after_export(map);
+            assert_injects(map);
+        }
         gtopo_map_free(map);
         count++;
     }
@@ -445,11 +547,11 @@ static void test_oci(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),       cmocka_unit_test(test_nvlinks),    cmocka_unit_test(test_ways_by_others),
-        cmocka_unit_test(test_broadcom),   cmocka_unit_test(test_findings),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_deep),       cmocka_unit_test(test_one_source), cmocka_unit_test(test_all_samples),
-        cmocka_unit_test(test_azure_h100), cmocka_unit_test(test_aws_p4d),    cmocka_unit_test(test_amd),
-        cmocka_unit_test(test_oci),
+        cmocka_unit_test(test_tree),       cmocka_unit_test(test_nvlinks),        cmocka_unit_test(test_ways_by_others),
+        cmocka_unit_test(test_broadcom),   cmocka_unit_test(test_findings),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_deep),       cmocka_unit_test(test_one_source),     cmocka_unit_test(test_all_samples),
+        cmocka_unit_test(test_azure_h100), cmocka_unit_test(test_aws_p4d),        cmocka_unit_test(test_amd),
+        cmocka_unit_test(test_oci),        cmocka_unit_test(test_export_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,13 @@ static int add_package(struct gtopo_discovery *d, hwloc_obj_t object)
     status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, gtopo_discovery_info(object, "CPUModel", text));
     if (!status)
         status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(object, "CPUVendor", text));
+    if (!status)
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_ARCHITECTURE,
+                                      gtopo_discovery_info(hwloc_get_root_obj(d->topology), "Architecture", text));
+    if (!status && gtopo_discovery_info(object, "CPUFamilyNumber", text))
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CPU_FAMILY, strtoul(text, NULL, 10));
+    if (!status && gtopo_discovery_info(object, "CPUModelNumber", text))
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CPU_MODEL, strtoul(text, NULL, 10));
     cores = hwloc_get_nbobjs_inside_cpuset_by_type(d->topology, object->cpuset, HWLOC_OBJ_CORE);
     if (!status && cores > 0)
         status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CORES, (uint64_t)cores);

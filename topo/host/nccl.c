@@ -198,14 +198,24 @@ static enum gtopo_object_kind kind_of(const struct gtopo_nccl *r, uint32_t eleme
     return GTOPO_OBJECT_KINDS;
 }
 
+static int set_gpudirect(struct gtopo_nccl *r, uint32_t element, uint32_t id)
+{
+    int64_t is;
+    int status = gtopo_nccl_number(r, element, "gdr", 0, 1, -1, &is);
+
+    return status || is < 0 ? status : gtopo_discovery_number(r->d, id, GTOPO_ATTRIBUTE_GPUDIRECT, (uint64_t)is);
+}
+
 /* "sm_90", as NVIDIA's compilers name it; AMD's name stands in the file. */
-static int set_architecture(struct gtopo_nccl *r, uint32_t gpu, uint32_t object)
+static int set_gpu(struct gtopo_nccl *r, uint32_t gpu, uint32_t object)
 {
     const char *amd = gtopo_nccl_get(r, gpu, "gcn");
     char text[32];
     int64_t sm;
     int status = gtopo_nccl_number(r, gpu, "sm", 0, 100000, 0, &sm);
 
+    if (!status)
+        status = set_gpudirect(r, gpu, object);
     if (status || (!amd && !sm))
         return status;
     if (amd && !strncmp(amd, "gfx", 3))
@@ -234,7 +244,8 @@ static int add_net(struct gtopo_nccl *r, uint32_t net, uint32_t nic, uint32_t *l
     if ((status = gtopo_discovery_add(r->d, GTOPO_PORT, nic, *last, &port)) ||
         (status = gtopo_discovery_text(r->d, port, GTOPO_ATTRIBUTE_DEVICE, gtopo_nccl_get(r, net, "name"))))
         return status;
-    if (speed_Mbps > 0)
+    status = set_gpudirect(r, net, port);
+    if (!status && speed_Mbps > 0)
         status = gtopo_discovery_number(r->d, port, GTOPO_ATTRIBUTE_RATE_Bps, (uint64_t)speed_Mbps * 125000);
     if (!status && guid) {
         char *end;
@@ -290,7 +301,7 @@ static int visit_device(struct gtopo_nccl *r, uint32_t element, uint32_t id)
     for (uint32_t child = r->xml.elements[element].first_child; child != GTOPO_XML_NONE && !status;
          child = r->xml.elements[child].next) {
         if (gtopo_nccl_is(r, child, "gpu"))
-            status = set_architecture(r, child, id);
+            status = set_gpu(r, child, id);
         else if (gtopo_nccl_is(r, child, "nic"))
             status = add_nets(r, child, id);
         else if (gtopo_nccl_is(r, child, "pci"))
@@ -356,6 +367,23 @@ static int visit(struct gtopo_nccl *r, struct nccl_place *place, uint32_t parent
     return status;
 }
 
+static int set_processor(struct gtopo_nccl *r, uint32_t element, uint32_t numa)
+{
+    int64_t family, model;
+    int status;
+
+    if ((status = gtopo_discovery_text(r->d, numa, GTOPO_ATTRIBUTE_ARCHITECTURE, gtopo_nccl_get(r, element, "arch"))) ||
+        (status = gtopo_discovery_text(r->d, numa, GTOPO_ATTRIBUTE_VENDOR, gtopo_nccl_get(r, element, "vendor"))) ||
+        (status = gtopo_nccl_number(r, element, "familyid", 0, INT32_MAX, -1, &family)) ||
+        (status = gtopo_nccl_number(r, element, "modelid", 0, INT32_MAX, -1, &model)))
+        return status;
+    if (family >= 0)
+        status = gtopo_discovery_number(r->d, numa, GTOPO_ATTRIBUTE_CPU_FAMILY, (uint64_t)family);
+    if (!status && model >= 0)
+        status = gtopo_discovery_number(r->d, numa, GTOPO_ATTRIBUTE_CPU_MODEL, (uint64_t)model);
+    return status;
+}
+
 static int add_cpu(struct gtopo_nccl *r, uint32_t element)
 {
     const char *affinity = gtopo_nccl_get(r, element, "affinity");
@@ -373,6 +401,8 @@ static int add_cpu(struct gtopo_nccl *r, uint32_t element)
     place.cpu = r->cpus[r->cpu_count++] = numa;
     if (place.numa >= 0)
         status = gtopo_discovery_number(r->d, numa, GTOPO_ATTRIBUTE_OS_INDEX, (uint64_t)place.numa);
+    if (!status)
+        status = set_processor(r, element, numa);
     if (!status && affinity)
         status = gtopo_discovery_cpu_mask(r->d, numa, affinity, &is_mask);
     if (!is_mask)
