@@ -8,6 +8,7 @@
 
 #include <gputopo/campaign.h>
 #include <gputopo/error.h>
+#include <gputopo/export.h>
 #include <gputopo/host.h>
 #include <gputopo/map.h>
 #include <gputopo/probe.h>

@@ -16,9 +16,9 @@ static const char *const object_kinds[GTOPO_OBJECT_KINDS] = {
     [GTOPO_SWITCH] = "switch",
 };
 static const char *const link_kinds[GTOPO_LINK_KINDS] = {
-    [GTOPO_LINK_SOCKET] = "socket", [GTOPO_LINK_MEMORY] = "memory",   [GTOPO_LINK_PLATFORM] = "platform",
-    [GTOPO_LINK_PCIE] = "pcie",     [GTOPO_LINK_PORT] = "port",       [GTOPO_LINK_C2C] = "c2c",
-    [GTOPO_LINK_NVLINK] = "nvlink", [GTOPO_LINK_NETWORK] = "network",
+    [GTOPO_LINK_SOCKET] = "socket", [GTOPO_LINK_MEMORY] = "memory", [GTOPO_LINK_PLATFORM] = "platform",
+    [GTOPO_LINK_PCIE] = "pcie",     [GTOPO_LINK_PORT] = "port",     [GTOPO_LINK_C2C] = "c2c",
+    [GTOPO_LINK_NVLINK] = "nvlink", [GTOPO_LINK_XGMI] = "xgmi",     [GTOPO_LINK_NETWORK] = "network",
 };
 static const char *const gid_types[] = {
     [GTOPO_GID_IB] = "IB", [GTOPO_GID_ROCE_V1] = "RoCE v1", [GTOPO_GID_ROCE_V2] = "RoCE v2"};
@@ -34,6 +34,13 @@ static const char *const path_classes[GTOPO_PATH_CLASSES] = {
     [GTOPO_PATH_SELF] = "X",  [GTOPO_PATH_NVLINK] = "NV", [GTOPO_PATH_C2C] = "C2C",   [GTOPO_PATH_PIX] = "PIX",
     [GTOPO_PATH_PXB] = "PXB", [GTOPO_PATH_PHB] = "PHB",   [GTOPO_PATH_NODE] = "NODE", [GTOPO_PATH_SYS] = "SYS",
     [GTOPO_PATH_NET] = "NET", [GTOPO_PATH_UNKNOWN] = "?", [GTOPO_PATH_NONE] = "-",
+};
+
+static const char *const nccl_classes[GTOPO_NCCL_CLASSES] = {
+    [GTOPO_NCCL_LOC] = "LOC",   [GTOPO_NCCL_NVL] = "NVL", [GTOPO_NCCL_NVB] = "NVB", [GTOPO_NCCL_C2C] = "C2C",
+    [GTOPO_NCCL_PIX] = "PIX",   [GTOPO_NCCL_PXB] = "PXB", [GTOPO_NCCL_P2C] = "P2C", [GTOPO_NCCL_PXN] = "PXN",
+    [GTOPO_NCCL_PHB] = "PHB",   [GTOPO_NCCL_SYS] = "SYS", [GTOPO_NCCL_NET] = "NET", [GTOPO_NCCL_DIS] = "DIS",
+    [GTOPO_NCCL_UNKNOWN] = "?",
 };
 
 #define WORD(table, value) ((unsigned)(value) < sizeof(table) / sizeof *(table) ? (table)[value] : "?")
@@ -71,4 +78,9 @@ const char *gtopo_severity_name(enum gtopo_severity severity)
 const char *gtopo_path_class_name(enum gtopo_path_class path_class)
 {
     return WORD(path_classes, path_class);
+}
+
+const char *gtopo_nccl_class_name(enum gtopo_nccl_class nccl_class)
+{
+    return WORD(nccl_classes, nccl_class);
 }

@@ -124,6 +124,7 @@ static unsigned class_of_link(unsigned link, unsigned from, unsigned to)
 {
     switch (link) {
     case GTOPO_LINK_NVLINK:
+    case GTOPO_LINK_XGMI:
         return GTOPO_PATH_NVLINK;
     case GTOPO_LINK_C2C:
         return GTOPO_PATH_C2C;

@@ -20,7 +20,7 @@ enum cli_exit {
 struct cli_option {
     int letter;
     const char *name;
-    const char *argument; /* its name in the help, or NULL when there is none */
+    const char *argument; /* its name in the help, "[=NAME]" for one that may be left out, NULL when there is none */
     const char *help;
 };
 
@@ -33,7 +33,7 @@ struct cli_command {
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };
 
-extern const struct cli_command cli_map, cli_show, cli_run, cli_probe, cli_agent, cli_version;
+extern const struct cli_command cli_map, cli_show, cli_export, cli_run, cli_probe, cli_agent, cli_version;
 
 /* ---- main.c ---- */
 
@@ -127,7 +127,8 @@ void cli_show_findings(FILE *out, const struct gtopo_map *map);
 /* An object's name within its host as a table has it: "GPU0". Returns text. */
 const char *cli_upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX]);
 int cli_show_affinity(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
-int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
+int cli_show_rails(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
+int cli_show_matrix(FILE *out, const struct gtopo_map *map, int of_nccl, struct gtopo_error *error);
 int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to, struct gtopo_error *error);
 
 #endif

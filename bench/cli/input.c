@@ -37,11 +37,6 @@ static int load_stdin(struct gtopo_map **map, struct gtopo_error *error)
     return status;
 }
 
-int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error)
-{
-    return strcmp(path, "-") ? gtopo_map_load(path, map, error) : load_stdin(map, error);
-}
-
 int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **map, struct gtopo_error *error)
 {
     struct gtopo_map *filled = gtopo_map_new();
@@ -56,6 +51,48 @@ int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **ma
     }
     *map = filled;
     return 0;
+}
+
+/* The first element of an XML file that another tool wrote, or "" for what is no XML. */
+static void first_element(const char *path, char name[16])
+{
+    FILE *file = fopen(path, "r");
+    char head[65536];
+    size_t size = file ? fread(head, 1, sizeof head - 1, file) : 0;
+    const char *tag = head;
+
+    if (file)
+        fclose(file);
+    head[size] = *name = 0;
+    if (head[strspn(head, " \t\r\n")] != '<')
+        return;
+    while ((tag = strchr(tag, '<')) && (tag[1] == '!' || tag[1] == '?')) {
+        const char *end = strstr(tag, strncmp(tag, "<!--", 4) ? ">" : "-->");
+
+        if (!end)
+            return;
+        tag = end;
+    }
+    if (tag)
+        snprintf(name, 16, "%.*s", (int)strcspn(tag + 1, " \t\r\n/>"), tag + 1);
+}
+
+int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error)
+{
+    struct gtopo_host_options host;
+    char element[16];
+
+    if (!strcmp(path, "-"))
+        return load_stdin(map, error);
+    first_element(path, element);
+    gtopo_host_options_init(&host);
+    if (!strcmp(element, "system"))
+        host.nccl_xml = path;
+    else if (!strcmp(element, "topology"))
+        host.hwloc_xml = path;
+    else
+        return gtopo_map_load(path, map, error);
+    return cli_discover(&host, map, error);
 }
 
 int cli_parse_number(const char *text, double lowest, double highest, int bytes, double *number)

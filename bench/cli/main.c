@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = {&cli_map,   &cli_show,    &cli_run,
+static const struct cli_command *const commands[] = {&cli_map,   &cli_show,    &cli_export, &cli_run,
                                                      &cli_probe, &cli_version, &cli_agent};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
@@ -33,7 +33,7 @@ static void print_command_help(const struct cli_command *command)
     for (const struct cli_option *option = command->options; option->name; option++) {
         char name[64];
 
-        snprintf(name, sizeof name, "--%s%s%s", option->name, option->argument ? " " : "",
+        snprintf(name, sizeof name, "--%s%s%s", option->name, option->argument && *option->argument != '[' ? " " : "",
                  option->argument ? option->argument : "");
         if (option->letter < 128)
             printf("  -%c, ", option->letter);
@@ -63,9 +63,11 @@ int cli_next_option(const struct cli_command *command, int argc, char **argv)
 
     for (const struct cli_option *option = command->options; option->name; option++, count++) {
         size_t length = strlen(letters);
+        int argument = !option->argument          ? no_argument
+                       : *option->argument == '[' ? optional_argument
+                                                  : required_argument;
 
-        table[count] =
-            (struct option){option->name, option->argument ? required_argument : no_argument, NULL, option->letter};
+        table[count] = (struct option){option->name, argument, NULL, option->letter};
         if (option->letter < 128)
             snprintf(letters + length, sizeof letters - length, "%c%s", option->letter, option->argument ? ":" : "");
     }

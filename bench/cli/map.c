@@ -3,7 +3,7 @@
 #include "cli.h"
 #include <getopt.h>
 
-enum { FSROOT = 256, HWLOC_XML, NAME };
+enum { FSROOT = 256, HWLOC_XML, NCCL_XML, NAME };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where the map goes; - is standard output, the default"},
@@ -11,6 +11,9 @@ static const struct cli_option options[] = {
      "read another machine from DIR/sys and DIR/proc, as\n"
      "                             hwloc-gather-topology leaves them"},
     {HWLOC_XML, "hwloc-xml", "FILE", "read another machine's tree from hwloc's XML (lstopo)"},
+    {NCCL_XML, "nccl-xml", "FILE",
+     "read another machine from a topology file of NCCL's or RCCL's\n"
+     "                             (NCCL_TOPO_DUMP_FILE)"},
     {NAME, "name", "NAME", "the host's name in the map"},
     {0, NULL, NULL, NULL},
 };
@@ -34,6 +37,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
             break;
         case HWLOC_XML:
             host.hwloc_xml = optarg;
+            break;
+        case NCCL_XML:
+            host.nccl_xml = optarg;
             break;
         case NAME:
             host.name = optarg;

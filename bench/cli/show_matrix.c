@@ -10,6 +10,7 @@ struct matrix {
     const struct gtopo_map *map;
     uint32_t *devices;
     size_t count;
+    uint8_t *nccl_classes; /* NULL for nvidia-smi's */
 };
 
 const char *cli_upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX])
@@ -70,6 +71,58 @@ static void put_affinity(const struct matrix *m, uint32_t device, uint32_t host)
     fprintf(m->out, "  %-14s  %llu\n", cpus ? cpus : "?", (unsigned long long)numa);
 }
 
+/* What joins two devices directly, or through NVSwitches: how many NVLinks, of the end that has fewer. */
+static unsigned count_links(const struct gtopo_map *map, uint32_t a, uint32_t b, int is_direct)
+{
+    uint32_t links[256];
+    size_t count = gtopo_map_links_of(map, a, links, sizeof links / sizeof *links);
+    unsigned found = 0;
+
+    for (size_t i = 0; i < count && i < sizeof links / sizeof *links; i++) {
+        struct gtopo_link link;
+        struct gtopo_object object;
+        uint32_t other;
+
+        gtopo_map_link(map, links[i], &link, NULL);
+        other = link.ends[link.ends[0] == a];
+        gtopo_map_object(map, other, &object, NULL);
+        if (link.kind != GTOPO_LINK_NVLINK)
+            continue;
+        if (other == b)
+            found += link.count;
+        else if (is_direct && object.kind == GTOPO_NVSWITCH) {
+            unsigned far = count_links(map, other, b, 0);
+
+            found += far < link.count ? far : link.count;
+        }
+    }
+    return found;
+}
+
+static int put_cell(const struct matrix *m, size_t i, size_t j, struct gtopo_error *error)
+{
+    struct gtopo_path path;
+    char text[16];
+    unsigned links;
+    int status;
+
+    if (m->nccl_classes) {
+        fprintf(m->out, "  %-8s", i == j ? "X" : gtopo_nccl_class_name(m->nccl_classes[i * m->count + j]));
+        return 0;
+    }
+    status = gtopo_path_find(m->map, m->devices[i], m->devices[j], &path, error);
+    if (status)
+        return status;
+    snprintf(text, sizeof text, "%s", gtopo_path_class_name(path.path_class));
+    if (path.path_class == GTOPO_PATH_NVLINK) {
+        links = count_links(m->map, m->devices[i], m->devices[j], 1);
+        snprintf(text, sizeof text, links ? "NV%u" : "XGMI", links);
+    }
+    fprintf(m->out, "  %-8s", text);
+    gtopo_path_clear(&path);
+    return 0;
+}
+
 static int put_rows(const struct matrix *m, uint32_t host, struct gtopo_error *error)
 {
     char name[GTOPO_ADDRESS_MAX];
@@ -81,30 +134,40 @@ static int put_rows(const struct matrix *m, uint32_t host, struct gtopo_error *e
     for (size_t i = 0; i < m->count; i++) {
         fprintf(m->out, "%-10s", cli_upper_name(m->map, m->devices[i], name));
         for (size_t j = 0; j < m->count; j++) {
-            struct gtopo_path path;
-            int status = gtopo_path_find(m->map, m->devices[i], m->devices[j], &path, error);
+            int status = put_cell(m, i, j, error);
 
             if (status)
                 return status;
-            fprintf(m->out, "  %-8s", gtopo_path_class_name(path.path_class));
-            gtopo_path_clear(&path);
         }
         put_affinity(m, m->devices[i], host);
     }
     return 0;
 }
 
+static const char nccl_legend[] = "  X     the device itself\n"
+                                  "  NVL   NVLink or XGMI\n"
+                                  "  NVB   NVLink by way of another GPU\n"
+                                  "  C2C   C2C\n"
+                                  "  PIX   at most one PCIe switch\n"
+                                  "  PXB   several PCIe switches, not the host bridge\n"
+                                  "  P2C   a GPU over C2C to a NIC of its processor\n"
+                                  "  PXN   to a NIC by way of another GPU\n"
+                                  "  PHB   the processor (NUMA node)\n"
+                                  "  SYS   the link between NUMA nodes\n"
+                                  "  ?     the machine hides it\n\n";
+
 static void put_legend(const struct matrix *m)
 {
-    fputs("\nLegend:\n"
-          "  X     the device itself\n"
-          "  NV    NVLink\n"
-          "  PIX   at most one PCIe switch\n"
-          "  PXB   several PCIe switches, not the host bridge\n"
-          "  PHB   the PCIe host bridge (CPU)\n"
-          "  NODE  host bridges of one NUMA node\n"
-          "  SYS   the link between NUMA nodes\n"
-          "  ?     the machine hides it\n\n",
+    fputs("\nLegend:\n", m->out);
+    fputs(m->nccl_classes ? nccl_legend
+                          : "  X     the device itself\n"
+                            "  NV#   so many NVLinks; XGMI: links of AMD\n"
+                            "  PIX   at most one PCIe switch\n"
+                            "  PXB   several PCIe switches, not the host bridge\n"
+                            "  PHB   the PCIe host bridge (CPU)\n"
+                            "  NODE  host bridges of one NUMA node\n"
+                            "  SYS   the link between NUMA nodes\n"
+                            "  ?     the machine hides it\n\n",
           m->out);
     for (size_t i = 0; i < m->count; i++) {
         const char *device = gtopo_map_text(m->map, m->devices[i], GTOPO_ATTRIBUTE_DEVICE);
@@ -116,7 +179,17 @@ static void put_legend(const struct matrix *m)
     }
 }
 
-int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *error)
+/* NCCL's classes of all devices, where they are asked for. */
+static int find_nccl_classes(struct matrix *m, struct gtopo_error *error)
+{
+    free(m->nccl_classes);
+    m->nccl_classes = calloc(m->count * m->count + 1, 1);
+    if (!m->nccl_classes)
+        return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
+    return gtopo_nccl_classes(m->map, m->devices, m->count, m->nccl_classes, error);
+}
+
+int cli_show_matrix(FILE *out, const struct gtopo_map *map, int of_nccl, struct gtopo_error *error)
 {
     struct matrix m = {.out = out, .map = map};
     int status = 0;
@@ -131,10 +204,13 @@ int cli_show_matrix(FILE *out, const struct gtopo_map *map, struct gtopo_error *
             fprintf(out, "%s has no GPU, NIC or storage in the map\n", gtopo_map_host_name(map, host));
             continue;
         }
-        status = put_rows(&m, host, error);
+        status = of_nccl ? find_nccl_classes(&m, error) : 0;
+        if (!status)
+            status = put_rows(&m, host, error);
         if (!status)
             put_legend(&m);
     }
     free(m.devices);
+    free(m.nccl_classes);
     return status;
 }

@@ -23,6 +23,11 @@ struct gtopo_host_options {
      * fsroot is given too.
      */
     const char *hwloc_xml;
+    /**
+     * Take a machine from a topology file of NCCL's or RCCL's (what NCCL_TOPO_FILE names and NCCL_TOPO_DUMP_FILE
+     * writes). It tells of NUMA nodes, PCIe switches, GPUs with the links between them, and NICs; nothing else is used.
+     */
+    const char *nccl_xml;
 };
 GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
 
@@ -32,9 +37,10 @@ GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
  * unknown. Adds findings for what is visibly wrong (a port down, a tree that the machine hides). The map is left
  * unsealed. On failure the map may hold part of the host: free it.
  *
- * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EMISSING when hwloc cannot read the machine
- * or gputopo-replay, which reads records, is not installed, GTOPO_ESYSTEM when it cannot be started,
- * GTOPO_EUSAGE for a name that is taken, GTOPO_ENOMEM. Time: hwloc's, plus O(devices log devices).
+ * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EVERSION for XML of a version that is not read,
+ * GTOPO_EMISSING when hwloc cannot read the machine or gputopo-replay, which reads records, is not installed,
+ * GTOPO_ESYSTEM when it cannot be started, GTOPO_EUSAGE for a name that is taken, GTOPO_ENOMEM. Time: hwloc's, plus
+ * O(devices log devices).
  */
 GTOPO_API int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options,
                                   struct gtopo_error *error);

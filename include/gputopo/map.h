@@ -52,6 +52,7 @@ enum gtopo_link_kind {
     GTOPO_LINK_PORT, /**< a NIC to its own port */
     GTOPO_LINK_C2C,
     GTOPO_LINK_NVLINK,
+    GTOPO_LINK_XGMI,    /**< between GPUs of AMD */
     GTOPO_LINK_NETWORK, /**< port to switch, switch to switch, or port to port */
     GTOPO_LINK_KINDS
 };
@@ -66,17 +67,22 @@ GTOPO_API const char *gtopo_link_kind_name(enum gtopo_link_kind kind);
  */
 enum gtopo_attribute {
     /* any device */
-    GTOPO_ATTRIBUTE_MODEL,       /**< text */
-    GTOPO_ATTRIBUTE_VENDOR,      /**< text */
-    GTOPO_ATTRIBUTE_PCI_ID,      /**< text, "15b3:1021" */
-    GTOPO_ATTRIBUTE_PCI_CLASS,   /**< text, "0x020700" */
-    GTOPO_ATTRIBUTE_PCI_ADDRESS, /**< text, identity, "0000:3b:00.0" */
-    GTOPO_ATTRIBUTE_NUMA,        /**< number: the operating system's index; unknown when firmware does not say */
-    GTOPO_ATTRIBUTE_SERIAL,      /**< text, identity */
-    GTOPO_ATTRIBUTE_UUID,        /**< text, identity */
-    GTOPO_ATTRIBUTE_DEVICE,      /**< text, identity: the operating system's name: "mlx5_0", "eth0", "nvme0n1" */
-    GTOPO_ATTRIBUTE_DRIVER,      /**< text */
-    GTOPO_ATTRIBUTE_FIRMWARE,    /**< text */
+    GTOPO_ATTRIBUTE_MODEL,         /**< text */
+    GTOPO_ATTRIBUTE_VENDOR,        /**< text */
+    GTOPO_ATTRIBUTE_PCI_ID,        /**< text, "15b3:1021" */
+    GTOPO_ATTRIBUTE_PCI_SUBSYSTEM, /**< text, "1000:1003" */
+    GTOPO_ATTRIBUTE_PCI_CLASS,     /**< text, "0x020700" */
+    GTOPO_ATTRIBUTE_PCI_ADDRESS,   /**< text, identity, "0000:3b:00.0" */
+    GTOPO_ATTRIBUTE_NUMA,          /**< number: the operating system's index; unknown when firmware does not say */
+    GTOPO_ATTRIBUTE_SERIAL,        /**< text, identity */
+    GTOPO_ATTRIBUTE_UUID,          /**< text, identity */
+    GTOPO_ATTRIBUTE_DEVICE,        /**< text, identity: the operating system's name: "mlx5_0", "eth0", "nvme0n1" */
+    GTOPO_ATTRIBUTE_DRIVER,        /**< text */
+    GTOPO_ATTRIBUTE_FIRMWARE,      /**< text */
+    GTOPO_ATTRIBUTE_ARCHITECTURE,  /**< text: "sm_90", "gfx942" of a GPU, "x86_64" of a processor */
+    GTOPO_ATTRIBUTE_CPU_FAMILY,    /**< number, of a processor of the x86 family */
+    GTOPO_ATTRIBUTE_CPU_MODEL,     /**< number, likewise */
+    GTOPO_ATTRIBUTE_GPUDIRECT,     /**< number: 1 when a GPU's memory, or a port, can do GPUDirect RDMA */
     /* machine, package, numa */
     GTOPO_ATTRIBUTE_OS,       /**< text: kernel name and release */
     GTOPO_ATTRIBUTE_OS_INDEX, /**< number */
@@ -453,6 +459,51 @@ GTOPO_API int gtopo_path_find(const struct gtopo_map *map, uint32_t from, uint32
                               struct gtopo_error *error);
 /** Release what gtopo_path_find() made; a zeroed struct is accepted. */
 GTOPO_API void gtopo_path_clear(struct gtopo_path *path);
+
+/** What NCCL calls the way between two devices, in its order, best first (2.30). */
+enum gtopo_nccl_class {
+    GTOPO_NCCL_LOC, /**< itself */
+    GTOPO_NCCL_NVL, /**< NVLink, XGMI */
+    GTOPO_NCCL_NVB, /**< NVLink by way of another GPU */
+    GTOPO_NCCL_C2C,
+    GTOPO_NCCL_PIX, /**< at most one PCIe switch */
+    GTOPO_NCCL_PXB, /**< several PCIe switches */
+    GTOPO_NCCL_P2C, /**< a GPU over C2C to a NIC of its processor */
+    GTOPO_NCCL_PXN, /**< to a NIC by way of another GPU */
+    GTOPO_NCCL_PHB, /**< through the processor (NUMA node) */
+    GTOPO_NCCL_SYS, /**< between NUMA nodes */
+    GTOPO_NCCL_NET,
+    GTOPO_NCCL_DIS,     /**< not connected */
+    GTOPO_NCCL_UNKNOWN, /**< connected, but the machine hides where: NCCL would say PHB */
+    GTOPO_NCCL_CLASSES
+};
+/** "LOC", "NVL", … "?" for unknown. */
+GTOPO_API const char *gtopo_nccl_class_name(enum gtopo_nccl_class nccl_class);
+
+/**
+ * NCCL's classes between all of @p count objects (GPUs, NICs, storage): classes[i * count + j] is how objects[i]
+ * reaches objects[j]. A way by another GPU is only found where that GPU is among the objects. Two levels of one
+ * Broadcom switch count as one, as in NCCL. O(count^2) paths and O(count^3). Errors: as gtopo_path_find().
+ */
+GTOPO_API int gtopo_nccl_classes(const struct gtopo_map *map, const uint32_t *objects, size_t count, uint8_t *classes,
+                                 struct gtopo_error *error);
+
+/** The NIC that a GPU is to use. */
+struct gtopo_rail {
+    uint32_t gpu, nic;       /**< objects */
+    uint32_t path_class;     /**< enum gtopo_path_class */
+    uint64_t bottleneck_Bps; /**< of the path between the two; 0 for unknown */
+};
+
+/**
+ * A NIC for each GPU of a host, in the order of the GPUs: every NIC serves as many GPUs as any other, or one more; the
+ * worst class of all is as good as can be; and then the sum of the bottlenecks is as high as can be. NICs without a
+ * link, made by software, or with less than an eighth of the fastest one's rate take no part. Of the rails @p capacity
+ * are written; *count is how many there are, 0 when there is no GPU, no NIC or no way. O(gpus^2 * (gpus + nics)).
+ * Errors: GTOPO_EUSAGE for more than 128 GPUs or NICs and for an unsealed map, GTOPO_ENOTFOUND, GTOPO_ENOMEM.
+ */
+GTOPO_API int gtopo_rails(const struct gtopo_map *map, uint32_t host, struct gtopo_rail *rails, size_t capacity,
+                          size_t *count, struct gtopo_error *error);
 
 /** @}
  * @name Files

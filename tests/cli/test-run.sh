@@ -129,6 +129,7 @@ check "a file's name may be as long as names can be" status_is 0
 check "an fsroot that is not there exits 2" refuses 2 'nowhere cannot be read' map -o "$work/no.json" --fsroot "$work/nowhere"
 check "an fsroot without sys exits 2" refuses 2 'holds no readable folder sys' map -o "$work/no.json" --fsroot "$work"
 check "XML that is none exits 2" refuses 2 'is not hwloc.s XML' map -o "$work/no.json" --hwloc-xml "$GTOPO_SOURCE/README.md"
+check "a file that is no topology of NCCL's exits 2" refuses 2 'README.md:1: ' map -o "$work/no.json" --nccl-xml "$GTOPO_SOURCE/README.md"
 check "a bad host name exits 2" refuses 2 'cannot be the name' map -o "$work/no.json" --name a/b
 echo '<topology version="3.0">' > "$work/v3.xml"
 check "XML of hwloc 3 says what reads it" refuses 2 'version 3.0.*reads version 2' map -o "$work/no.json" --hwloc-xml "$work/v3.xml"

@@ -57,6 +57,18 @@ check "a host is shown" shows "$corpus/host.json" gpu1
 check "a map without hosts is shown" shows_nothing "$corpus/empty.json"
 check "every host of a cluster is shown" shows "$corpus/cluster.json" "^b( |$)"
 check "the matrix has a row a device" shows "$corpus/host.json" '^GPU1 ' --matrix
+nccl=$GTOPO_SOURCE/tests/fuzz/corpus-nccl-xml/two-sockets.xml
+check "a topology file of NCCL's is shown as it is" shows "$nccl" 'gpu0 .*0000:03:00.0'
+check "the matrix counts NVLinks" shows "$nccl" '^GPU0  +X  +NV2  +XGMI ' --matrix
+exports() { run "$bench" export nccl -o "$work/topo.xml" "$nccl" && status_is 0 && run "$bench" show --rails "$work/topo.xml" && stdout_has '^GPU2 +NIC'; }
+check "a topology file for NCCL is written and read again" exports
+check "each GPU gets a NIC" shows "$nccl" '^GPU2 +NIC' --rails
+check "the matrix in NCCL's classes" shows "$nccl" '^GPU1 .*PXN' --matrix=nccl
+another_matrix() {
+  run "$bench" show --matrix=other "$nccl"
+  status_is 2 && stderr_has 'matrix=other'
+}
+check "another matrix is refused" another_matrix
 check "a path is shown with its class" shows "$corpus/host.json" PIX --path gpu0 nic0
 check "a path to what is not there exits 2" a_path_to_nothing
 check "a map is read from standard input" from_standard_input

@@ -84,8 +84,10 @@ static void find_name(const struct gtopo_discovery *d, const struct gtopo_host_o
 {
     int is_record = options->fsroot || options->hwloc_xml;
 
-    if (is_record ? !gtopo_discovery_info(hwloc_get_root_obj(d->topology), "HostName", name)
-                  : gethostname(name, GTOPO_SYSFS_TEXT))
+    if (options->nccl_xml)
+        *name = 0; /* such files name no machine */
+    else if (is_record ? !gtopo_discovery_info(hwloc_get_root_obj(d->topology), "HostName", name)
+                       : gethostname(name, GTOPO_SYSFS_TEXT))
         *name = 0;
     name[GTOPO_SYSFS_TEXT - 1] = 0;
     if (!*name)
@@ -99,7 +101,7 @@ static void find_name(const struct gtopo_discovery *d, const struct gtopo_host_o
 static int open_sysfs(struct gtopo_discovery *d, const struct gtopo_host_options *options)
 {
     d->sysfs.fd = -1;
-    if (options->hwloc_xml && !options->fsroot)
+    if (options->nccl_xml || (options->hwloc_xml && !options->fsroot))
         return 0;
     return gtopo_sysfs_open(&d->sysfs, options->fsroot ? options->fsroot : "/", d->error);
 }
@@ -115,6 +117,8 @@ static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *
     if (status)
         return status;
     d->machine = gtopo_map_host_machine(d->map, d->host);
+    if (options->nccl_xml)
+        return gtopo_discover_nccl(d, options->nccl_xml);
     for (size_t i = 0; !status && i < sizeof phases / sizeof *phases; i++)
         status = phases[i].run(d);
     return status;
@@ -127,14 +131,16 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
 
     if (options->size != sizeof *options)
         return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_host_options_init()", "the options are not initialised");
+    if (options->nccl_xml && (options->fsroot || options->hwloc_xml))
+        return gtopo_fail(error, GTOPO_EUSAGE, "take the one or the other",
+                          "NCCL's file is a machine by itself: it cannot be completed from a record");
     status = open_sysfs(&d, options);
-    if (status)
-        return status;
-    status = gtopo_load_topology(options, &d.topology, error);
-    if (!status) {
+    if (!status && !options->nccl_xml)
+        status = gtopo_load_topology(options, &d.topology, error);
+    if (!status)
         status = discover(&d, options);
+    if (d.topology)
         hwloc_topology_destroy(d.topology);
-    }
     gtopo_sysfs_close(&d.sysfs);
     free(d.pci_ids);
     free(d.numas);

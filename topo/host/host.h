@@ -73,10 +73,17 @@ int gtopo_discovery_find(struct gtopo_discovery *d, const char *rule, enum gtopo
 /* An info of hwloc's object, trimmed, or NULL. */
 const char *gtopo_discovery_info(hwloc_obj_t object, const char *name, char text[GTOPO_SYSFS_TEXT]);
 
+/* ---- nccl.c ---- */
+
+/* All of a host from a topology file of NCCL's, in place of the phases. */
+int gtopo_discover_nccl(struct gtopo_discovery *d, const char *path);
+
 /* ---- the phases, in their order ---- */
 
 /* machine.c: packages and NUMA nodes. */
 int gtopo_discover_processors(struct gtopo_discovery *d);
+/* Processors by a mask in hexadecimal words, as the kernel writes it. *is_mask is 0 for what is none. */
+int gtopo_discovery_cpu_mask(struct gtopo_discovery *d, uint32_t id, const char *mask, int *is_mask);
 /* The NUMA node with processors that has this number, or GTOPO_NONE. */
 uint32_t gtopo_numa_object(const struct gtopo_discovery *d, int64_t os_index);
 /* The number of the one NUMA node that hwloc puts a device on, or -1. */
@@ -98,6 +105,12 @@ int gtopo_report_hidden(struct gtopo_discovery *d);
 
 /* "0000:3b:00.0" of a PCI device or a PCI bridge of hwloc's. */
 void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX]);
+/* Megatransfers per second of "8.0 GT/s PCIe" or "16 GT/s"; 0 for what is none, and for NULL. */
+uint32_t gtopo_pci_speed(const char *text);
+/* Bytes per second of a link in one direction after line coding; 0 when width or speed is. */
+uint64_t gtopo_pci_rate(uint32_t width, uint32_t speed_MTps);
+/* Vendor and model by hwloc's names where it has them (XML), else those of the database; `device` may be NULL. */
+int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, unsigned vendor_id, unsigned device_id);
 /* The link between `parent` and `child`, from the facts of the device and, if not NULL, of the port above it. */
 int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port);
 /* Model, vendor, ids, address, driver, NUMA node. */

@@ -43,6 +43,20 @@ static int set_cpus(struct gtopo_discovery *d, uint32_t id, hwloc_const_cpuset_t
     return status;
 }
 
+int gtopo_discovery_cpu_mask(struct gtopo_discovery *d, uint32_t id, const char *mask, int *is_mask)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    int status = 0;
+
+    if (!set)
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    *is_mask = strspn(mask, "0123456789abcdefABCDEFx,") == strlen(mask) && !hwloc_bitmap_sscanf(set, mask);
+    if (*is_mask)
+        status = set_cpus(d, id, set);
+    hwloc_bitmap_free(set);
+    return status;
+}
+
 static int add_package(struct gtopo_discovery *d, hwloc_obj_t object)
 {
     char text[GTOPO_SYSFS_TEXT];
@@ -55,6 +69,13 @@ static int add_package(struct gtopo_discovery *d, hwloc_obj_t object)
     status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL, gtopo_discovery_info(object, "CPUModel", text));
     if (!status)
         status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR, gtopo_discovery_info(object, "CPUVendor", text));
+    if (!status)
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_ARCHITECTURE,
+                                      gtopo_discovery_info(hwloc_get_root_obj(d->topology), "Architecture", text));
+    if (!status && gtopo_discovery_info(object, "CPUFamilyNumber", text))
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CPU_FAMILY, strtoul(text, NULL, 10));
+    if (!status && gtopo_discovery_info(object, "CPUModelNumber", text))
+        status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CPU_MODEL, strtoul(text, NULL, 10));
     cores = hwloc_get_nbobjs_inside_cpuset_by_type(d->topology, object->cpuset, HWLOC_OBJ_CORE);
     if (!status && cores > 0)
         status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CORES, (uint64_t)cores);

@@ -24,15 +24,13 @@ struct end {
     uint32_t width, max_width, speed_MTps, max_speed_MTps;
 };
 
-/* "8.0 GT/s PCIe", "16 GT/s" */
-static uint32_t read_speed(const struct gtopo_sysfs *sysfs, const char *address, const char *file)
+uint32_t gtopo_pci_speed(const char *text)
 {
     static const uint32_t known[] = {2500, 5000, 8000, 16000, 32000, 64000};
-    char text[GTOPO_SYSFS_TEXT];
     const char *unit;
     uint64_t speed_MTps;
 
-    if (!gtopo_sysfs_text(sysfs, text, "sys/bus/pci/devices/%s/%s", address, file))
+    if (!text)
         return 0;
     unit = gtopo_sysfs_decimal(text, &speed_MTps);
     if (!unit || strncmp(unit, " GT/s", 5))
@@ -41,6 +39,13 @@ static uint32_t read_speed(const struct gtopo_sysfs *sysfs, const char *address,
         if (speed_MTps == known[i])
             return known[i];
     return 0;
+}
+
+static uint32_t read_speed(const struct gtopo_sysfs *sysfs, const char *address, const char *file)
+{
+    char text[GTOPO_SYSFS_TEXT];
+
+    return gtopo_sysfs_text(sysfs, text, "sys/bus/pci/devices/%s/%s", address, file) ? gtopo_pci_speed(text) : 0;
 }
 
 /* Lanes; 0, 63 and 255 stand for "no link" and "not known". */
@@ -70,7 +75,7 @@ static struct end read_end(const struct gtopo_sysfs *sysfs, hwloc_obj_t object)
  * Bytes per second of a link in one direction after line coding: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s; at 64
  * GT/s 236 of the 256 bytes of a FLIT carry packets (PCI Express base specification 6.0, 4.2.3).
  */
-static uint64_t rate(uint32_t width, uint32_t speed_MTps)
+uint64_t gtopo_pci_rate(uint32_t width, uint32_t speed_MTps)
 {
     uint64_t bits = (uint64_t)width * speed_MTps * 1000000;
 
@@ -151,11 +156,11 @@ int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, h
     link.capable_width = known_minimum(below.max_width, above.max_width);
     link.capable_speed_MTps = known_minimum(below.max_speed_MTps, above.max_speed_MTps);
     if (link.width && link.speed_MTps)
-        link.nominal_Bps = rate(link.width, link.speed_MTps);
+        link.nominal_Bps = gtopo_pci_rate(link.width, link.speed_MTps);
     else
         link.nominal_Bps = rate_of_hwloc(d, device);
     if (link.capable_width && link.capable_speed_MTps)
-        link.capable_Bps = rate(link.capable_width, link.capable_speed_MTps);
+        link.capable_Bps = gtopo_pci_rate(link.capable_width, link.capable_speed_MTps);
     status = gtopo_map_add_link(d->map, &link, &id, d->error);
     return status ? status : check_link(d, child, &link, device, port);
 }
@@ -195,6 +200,9 @@ static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, 
 
     snprintf(text, sizeof text, "%04x:%04x", pci->vendor_id, pci->device_id);
     status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ID, text);
+    snprintf(text, sizeof text, "%04x:%04x", pci->subvendor_id, pci->subdevice_id);
+    if (!status && pci->subvendor_id)
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_SUBSYSTEM, text);
     if (status)
         return status;
     if (gtopo_sysfs_number(&d->sysfs, 0, 0xffffff, &class_id, "sys/bus/pci/devices/%s/class", address))
@@ -225,19 +233,19 @@ static void copy_line(char text[GTOPO_SYSFS_TEXT], const char *line)
 }
 
 /* "15b3  Mellanox Technologies", then "\t1021  MT2910 Family [ConnectX-7]". What is not in it stays "". */
-static void look_up(const char *pci_ids, const struct hwloc_pcidev_attr_s *pci, char vendor[GTOPO_SYSFS_TEXT],
+static void look_up(const char *pci_ids, unsigned vendor_id, unsigned device_id, char vendor[GTOPO_SYSFS_TEXT],
                     char model[GTOPO_SYSFS_TEXT])
 {
     char key[16];
     const char *line;
 
     *vendor = *model = 0;
-    snprintf(key, sizeof key, "\n%04x  ", pci->vendor_id);
+    snprintf(key, sizeof key, "\n%04x  ", vendor_id);
     line = strstr(pci_ids, key);
     if (!line)
         return;
     copy_line(vendor, line + 7);
-    snprintf(key, sizeof key, "\n\t%04x  ", pci->device_id);
+    snprintf(key, sizeof key, "\n\t%04x  ", device_id);
     for (line = strchr(line + 1, '\n'); line && (line[1] == '\t' || line[1] == '#'); line = strchr(line + 1, '\n'))
         if (!strncmp(line, key, 8)) {
             copy_line(model, line + 8);
@@ -245,15 +253,14 @@ static void look_up(const char *pci_ids, const struct hwloc_pcidev_attr_s *pci, 
         }
 }
 
-/* hwloc's names where it has them (XML), else those of the database. */
-static int set_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, const struct hwloc_pcidev_attr_s *pci)
+int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, unsigned vendor_id, unsigned device_id)
 {
     char vendor[GTOPO_SYSFS_TEXT], model[GTOPO_SYSFS_TEXT], text[GTOPO_SYSFS_TEXT];
     int status = d->pci_ids ? 0 : read_pci_ids(d);
 
     if (status)
         return status;
-    look_up(d->pci_ids, pci, vendor, model);
+    look_up(d->pci_ids, vendor_id, device_id, vendor, model);
     status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR,
                                   gtopo_discovery_info(device, "PCIVendor", text) ? text : vendor);
     return status ? status
@@ -270,8 +277,8 @@ int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
 
     gtopo_pci_address(device, address);
     if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, address)) ||
-        (status = set_names(d, id, device, pci)) || (status = set_driver(d, id, address)) ||
-        (status = set_ids(d, id, address, pci)))
+        (status = gtopo_pci_names(d, id, device, pci->vendor_id, pci->device_id)) ||
+        (status = set_driver(d, id, address)) || (status = set_ids(d, id, address, pci)))
         return status;
     return set_numa(d, id, address, device);
 }
