@@ -143,6 +143,7 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
         hwloc_topology_destroy(d.topology);
     gtopo_sysfs_close(&d.sysfs);
     free(d.pci_ids);
+    free(d.pci_vendors);
     free(d.numas);
     free(d.nics);
     free(d.ports);

@@ -45,6 +45,7 @@ struct gtopo_discovery {
     uint32_t *port_slots; /* of the first port of every netdev, hashed by name; port + 1, 0 is free */
     size_t port_slot_count;
     char *pci_ids;             /* the database of names, once it was looked for; "" when there is none */
+    uint32_t *pci_vendors;     /* where each vendor's line is in it, plus 1, by number */
     int machine_used;          /* something hangs on the machine itself */
     int locality_hidden;       /* a host bridge of which nobody says where it is */
     hwloc_obj_t degraded_link; /* the device or the port above it whose degraded link was reported last */
@@ -109,12 +110,15 @@ void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX]);
 uint32_t gtopo_pci_speed(const char *text);
 /* Bytes per second of a link in one direction after line coding; 0 when width or speed is. */
 uint64_t gtopo_pci_rate(uint32_t width, uint32_t speed_MTps);
-/* Vendor and model by hwloc's names where it has them (XML), else those of the database; `device` may be NULL. */
-int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, unsigned vendor_id, unsigned device_id);
 /* The link between `parent` and `child`, from the facts of the device and, if not NULL, of the port above it. */
 int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port);
 /* Model, vendor, ids, address, driver, NUMA node. */
 int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device);
+
+/* ---- pci_names.c ---- */
+
+/* Vendor and model by hwloc's names where it has them (XML), else those of the database; `device` may be NULL. */
+int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, unsigned vendor_id, unsigned device_id);
 
 /* ---- storage.c ---- */
 

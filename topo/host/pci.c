@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PCI devices: their facts, and the links of PCI Express with their negotiated and capable rates. */
 #include "topo/host/host.h"
-#include "lib/file.h"
 #include "lib/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PCI_IDS_LIMIT_B ((size_t)64 << 20)
 
 void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX])
 {
@@ -210,62 +207,6 @@ static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, 
     else
         snprintf(text, sizeof text, "0x%04x", pci->class_id);
     return gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
-}
-
-/* The database of PCI names, where distributions have it. */
-static int read_pci_ids(struct gtopo_discovery *d)
-{
-    static const char *const paths[] = {"/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids", "/usr/share/pci.ids"};
-    size_t size;
-
-    for (size_t i = 0; !d->pci_ids && i < sizeof paths / sizeof *paths; i++)
-        if (gtopo_file_read(paths[i], PCI_IDS_LIMIT_B, &d->pci_ids, &size, NULL))
-            d->pci_ids = NULL;
-    if (!d->pci_ids)
-        d->pci_ids = strdup("");
-    return d->pci_ids ? 0 : gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-}
-
-static void copy_line(char text[GTOPO_SYSFS_TEXT], const char *line)
-{
-    snprintf(text, GTOPO_SYSFS_TEXT, "%.*s", (int)strcspn(line, "\r\n"), line);
-    gtopo_text_clean(text);
-}
-
-/* "15b3  Mellanox Technologies", then "\t1021  MT2910 Family [ConnectX-7]". What is not in it stays "". */
-static void look_up(const char *pci_ids, unsigned vendor_id, unsigned device_id, char vendor[GTOPO_SYSFS_TEXT],
-                    char model[GTOPO_SYSFS_TEXT])
-{
-    char key[16];
-    const char *line;
-
-    *vendor = *model = 0;
-    snprintf(key, sizeof key, "\n%04x  ", vendor_id);
-    line = strstr(pci_ids, key);
-    if (!line)
-        return;
-    copy_line(vendor, line + 7);
-    snprintf(key, sizeof key, "\n\t%04x  ", device_id);
-    for (line = strchr(line + 1, '\n'); line && (line[1] == '\t' || line[1] == '#'); line = strchr(line + 1, '\n'))
-        if (!strncmp(line, key, 8)) {
-            copy_line(model, line + 8);
-            return;
-        }
-}
-
-int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, unsigned vendor_id, unsigned device_id)
-{
-    char vendor[GTOPO_SYSFS_TEXT], model[GTOPO_SYSFS_TEXT], text[GTOPO_SYSFS_TEXT];
-    int status = d->pci_ids ? 0 : read_pci_ids(d);
-
-    if (status)
-        return status;
-    look_up(d->pci_ids, vendor_id, device_id, vendor, model);
-    status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_VENDOR,
-                                  gtopo_discovery_info(device, "PCIVendor", text) ? text : vendor);
-    return status ? status
-                  : gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_MODEL,
-                                         gtopo_discovery_info(device, "PCIDevice", text) ? text : model);
 }
 
 int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
