@@ -67,7 +67,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (optind + 1 < argc)
         return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
     if (table && from)
-        return cli_usage(command, "--path stands alone, without --matrix, --affinity or --rails");
+        return cli_usage(command, "--%s and --path exclude each other",
+                         table == MATRIX     ? "matrix"
+                         : table == AFFINITY ? "affinity"
+                                             : "rails");
     gtopo_host_options_init(&host);
     status = optind < argc ? cli_load(argv[optind], &map, &error) : cli_discover(&host, &map, &error);
     if (!status)

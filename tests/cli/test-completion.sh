@@ -19,7 +19,7 @@ offers() { # EXPECTED WORD...
 
 : > "$work/stdout" > "$work/stderr"
 check "a command is completed" offers "run" gtopo-bench r
-check "every command is offered" offers "agent help map probe run show version" gtopo-bench ""
+check "every command is offered" offers "agent export help map probe run show version" gtopo-bench ""
 check "options of a command are completed" offers "--matrix" gtopo-bench show --ma
 check "options of another are not" offers "" gtopo-bench map --ma
 check "options of probe are completed" offers "--relaxed-ordering" gtopo-bench probe --rel

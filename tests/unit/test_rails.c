@@ -212,7 +212,7 @@ static void check_sample(const char *name, size_t gpus, size_t gpus_a_nic, uint3
 {
     struct gtopo_map *map = sample(name);
     struct gtopo_rail rails[128];
-    char expected[16];
+    char expected[32];
 
     assert_int_equal(rails_of(map, rails), gpus);
     for (size_t g = 0; g < gpus; g++) {
