@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define STDIN_LIMIT_B ((size_t)4 << 30)
 
@@ -53,10 +54,12 @@ int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **ma
     return 0;
 }
 
-/* The first element of an XML file that another tool wrote, or "" for what is no XML. */
+/* The first element of an XML file that another tool wrote, or "" for what is no XML. What is read from a pipe would be
+ * missing when the pipe is read: it is not looked into. */
 static void first_element(const char *path, char name[16])
 {
-    FILE *file = fopen(path, "r");
+    struct stat kind;
+    FILE *file = stat(path, &kind) || !S_ISREG(kind.st_mode) ? NULL : fopen(path, "r");
     char head[65536];
     size_t size = file ? fread(head, 1, sizeof head - 1, file) : 0;
     const char *tag = head;

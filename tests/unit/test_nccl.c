@@ -249,6 +249,7 @@ static void test_refused(void **state)
          ":3: <pci>: busid=\"0000:01:00.0\" is there already, in line 2", GTOPO_EFORMAT},
         {SYSTEM(CPU("0", GPU("0000:01:00.0", NVLINK("0000:01:00.0", "1")))), "to the GPU itself", GTOPO_EFORMAT},
         {SYSTEM(CPU("0", GPU("0000:01:00.0", NVLINK("0000:02:00.0", "-4")))), "count=\"-4\"", GTOPO_EFORMAT},
+        {SYSTEM(GPU("0000:01:00.0", "")), "its <pci> is in no <cpu>", GTOPO_EFORMAT},
         {SYSTEM(CPU("0", "<gpu dev=\"0\"/>")), "it is in no <pci>", GTOPO_EFORMAT},
         {SYSTEM(CPU("0", PCI("0000:01:00.0", "0x020000", "<gpu dev=\"0\"/>"))), "another class", GTOPO_EFORMAT},
         {SYSTEM(CPU("0", PCI("0000:01:00.0", "0x030200", GPU("0000:02:00.0", "")))), "no bridge", GTOPO_EFORMAT},

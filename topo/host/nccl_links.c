@@ -172,6 +172,7 @@ static int add_c2c(struct gtopo_nccl *r, struct gpu_links *links, uint32_t eleme
 static int read_gpu(struct gtopo_nccl *r, struct gpu_links *links, uint32_t gpu)
 {
     char bus_id[GTOPO_PCI_ADDRESS_MAX];
+    const struct gtopo_nccl_target *target;
     struct gtopo_object o;
     uint32_t object;
     int status;
@@ -180,7 +181,10 @@ static int read_gpu(struct gtopo_nccl *r, struct gpu_links *links, uint32_t gpu)
         return gtopo_nccl_bad(r, gpu, "it is in no <pci>");
     if ((status = gtopo_nccl_bus_id(r, r->xml.elements[gpu].parent, "busid", bus_id)))
         return status;
-    object = find_target(r, bus_id)->object;
+    target = find_target(r, bus_id);
+    if (!target)
+        return gtopo_nccl_bad(r, gpu, "its <pci> is in no <cpu>");
+    object = target->object;
     if (gtopo_map_object(r->d->map, object, &o, NULL) || o.kind != GTOPO_GPU)
         return gtopo_nccl_bad(r, gpu, "the <pci> that it is in has another class than a GPU's");
     for (uint32_t child = r->xml.elements[gpu].first_child; child != GTOPO_XML_NONE && !status;
