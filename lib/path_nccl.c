@@ -97,13 +97,14 @@ static enum gtopo_nccl_class class_of(const struct gtopo_map *map, const struct 
 static int find_ways(struct table *t, struct gtopo_error *error)
 {
     for (size_t i = 0; i < t->count; i++)
-        for (size_t j = 0; j < t->count; j++) {
+        for (size_t j = i; j < t->count; j++) { /* the way back is the same */
             struct gtopo_path path;
             int status = gtopo_path_find(t->map, t->objects[i], t->objects[j], &path, error);
 
             if (status)
                 return status;
-            t->ways[i * t->count + j] = (struct way){class_of(t->map, &path), path.bottleneck_Bps};
+            t->ways[i * t->count + j] = t->ways[j * t->count + i] =
+                (struct way){class_of(t->map, &path), path.bottleneck_Bps};
             gtopo_path_clear(&path);
         }
     return 0;
@@ -113,16 +114,11 @@ static int find_ways(struct table *t, struct gtopo_error *error)
 
 static int has_c2c(const struct gtopo_map *map, uint32_t gpu)
 {
-    uint32_t links[64];
-    size_t count = gtopo_map_links_of(map, gpu, links, sizeof links / sizeof *links);
+    struct gtopo_link link;
 
-    for (size_t i = 0; i < count && i < sizeof links / sizeof *links; i++) {
-        struct gtopo_link link = {0};
-
-        gtopo_map_link(map, links[i], &link, NULL);
+    for (size_t i = 0; gtopo_map_link_of(map, gpu, i, &link) != GTOPO_NONE; i++)
         if (link.kind == GTOPO_LINK_C2C)
             return 1;
-    }
     return 0;
 }
 

@@ -38,18 +38,15 @@ struct rails {
 /* Bytes per second of a NIC's fastest port that has a link; 0 for unknown, UINT64_MAX when none has a link. */
 static uint64_t rate_of(const struct gtopo_map *map, uint32_t nic)
 {
-    uint32_t links[64];
-    size_t count = gtopo_map_links_of(map, nic, links, sizeof links / sizeof *links);
+    struct gtopo_link link;
     uint64_t fastest = 0;
     int ports = 0, down = 0;
 
-    for (size_t i = 0; i < count && i < sizeof links / sizeof *links; i++) {
-        struct gtopo_link link = {0};
+    for (size_t i = 0; gtopo_map_link_of(map, nic, i, &link) != GTOPO_NONE; i++) {
         const char *state;
         uint64_t rate_Bps = 0;
         uint32_t port;
 
-        gtopo_map_link(map, links[i], &link, NULL);
         if (link.kind != GTOPO_LINK_PORT)
             continue;
         port = link.ends[link.ends[0] == nic];

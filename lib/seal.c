@@ -201,6 +201,31 @@ size_t gtopo_map_cables_of(const struct gtopo_map *map, uint32_t object, const s
     return end - low;
 }
 
+uint32_t gtopo_map_link_of(const struct gtopo_map *map, uint32_t id, size_t index, struct gtopo_link *link)
+{
+    const struct gtopo_cable_end *cables;
+    uint32_t found = GTOPO_NONE;
+    struct gtopo_place place;
+
+    if (!map->sealed || !gtopo_map_place(map, id, &place))
+        return GTOPO_NONE;
+    if (place.host != GTOPO_NONE) {
+        const struct gtopo_host *host = &map->hosts[place.host];
+        const struct gtopo_adjacency *adjacency = &map->shapes[host->shape].adjacency;
+        size_t inside = adjacency->row[place.local + 1] - adjacency->row[place.local];
+
+        if (index < inside)
+            found = host->first_link + adjacency->links[adjacency->row[place.local] + index];
+        else
+            index -= inside;
+    }
+    if (found == GTOPO_NONE && index < gtopo_map_cables_of(map, id, &cables))
+        found = cables[index].link;
+    if (found != GTOPO_NONE)
+        gtopo_map_link(map, found, link, NULL);
+    return found;
+}
+
 size_t gtopo_map_links_of(const struct gtopo_map *map, uint32_t id, uint32_t *links, size_t capacity)
 {
     const struct gtopo_cable_end *cables;

@@ -53,7 +53,8 @@ int cli_exit_of_findings(const struct gtopo_map *map);
 
 /* ---- input.c ---- */
 
-/* Load a map from a file, or from standard input for "-". */
+/* Load a map from a file or, for "-", from standard input; other tools' XML is told from it. NULL discovers this host.
+ */
 int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error);
 /* Discover a host into a new, sealed map. */
 int cli_discover(const struct gtopo_host_options *options, struct gtopo_map **map, struct gtopo_error *error);

@@ -63,7 +63,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     enum gtopo_nccl_profile profile = GTOPO_NCCL_DUMP;
     const char *output = "-", *name = NULL;
-    struct gtopo_host_options host;
     struct gtopo_map *map = NULL;
     struct gtopo_error error;
     int letter, status;
@@ -86,8 +85,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "name the format: nccl");
     if (optind + 2 < argc)
         return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 2]);
-    gtopo_host_options_init(&host);
-    status = optind + 1 < argc ? cli_load(argv[optind + 1], &map, &error) : cli_discover(&host, &map, &error);
+    status = cli_load(argv[optind + 1], &map, &error); /* NULL when there is none */
     if (!status)
         status = export_map(map, name, profile, output, &error);
     gtopo_map_free(map);

@@ -85,10 +85,12 @@ int cli_load(const char *path, struct gtopo_map **map, struct gtopo_error *error
     struct gtopo_host_options host;
     char element[16];
 
+    gtopo_host_options_init(&host);
+    if (!path)
+        return cli_discover(&host, map, error);
     if (!strcmp(path, "-"))
         return load_stdin(map, error);
     first_element(path, element);
-    gtopo_host_options_init(&host);
     if (!strcmp(element, "system"))
         host.nccl_xml = path;
     else if (!strcmp(element, "topology"))

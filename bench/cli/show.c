@@ -38,7 +38,6 @@ static int show(const struct gtopo_map *map, int table, int of_nccl, const char 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     const char *from = NULL, *to = NULL;
-    struct gtopo_host_options host;
     struct gtopo_map *map = NULL;
     struct gtopo_error error;
     int letter, table = 0, of_nccl = 0, status;
@@ -71,8 +70,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                          table == MATRIX     ? "matrix"
                          : table == AFFINITY ? "affinity"
                                              : "rails");
-    gtopo_host_options_init(&host);
-    status = optind < argc ? cli_load(argv[optind], &map, &error) : cli_discover(&host, &map, &error);
+    status = cli_load(argv[optind], &map, &error); /* NULL when there is none */
     if (!status)
         status = show(map, table, of_nccl, from, to, &error);
     gtopo_map_free(map);

@@ -74,17 +74,13 @@ static void put_affinity(const struct matrix *m, uint32_t device, uint32_t host)
 /* What joins two devices directly, or through NVSwitches: how many NVLinks, of the end that has fewer. */
 static unsigned count_links(const struct gtopo_map *map, uint32_t a, uint32_t b, int is_direct)
 {
-    uint32_t links[256];
-    size_t count = gtopo_map_links_of(map, a, links, sizeof links / sizeof *links);
+    struct gtopo_link link;
     unsigned found = 0;
 
-    for (size_t i = 0; i < count && i < sizeof links / sizeof *links; i++) {
-        struct gtopo_link link;
+    for (size_t i = 0; gtopo_map_link_of(map, a, i, &link) != GTOPO_NONE; i++) {
+        uint32_t other = link.ends[link.ends[0] == a];
         struct gtopo_object object;
-        uint32_t other;
 
-        gtopo_map_link(map, links[i], &link, NULL);
-        other = link.ends[link.ends[0] == a];
         gtopo_map_object(map, other, &object, NULL);
         if (link.kind != GTOPO_LINK_NVLINK)
             continue;

@@ -134,16 +134,12 @@ static void put_link(const struct tree *t, uint32_t id)
 /* The link between an object and its parent, or GTOPO_NONE. */
 static uint32_t link_to_parent(const struct tree *t, const struct gtopo_object *object)
 {
-    uint32_t links[64];
-    size_t count = gtopo_map_links_of(t->map, object->id, links, 64);
+    struct gtopo_link link;
+    uint32_t id;
 
-    for (size_t i = 0; i < count && i < 64; i++) {
-        struct gtopo_link link;
-
-        gtopo_map_link(t->map, links[i], &link, NULL);
+    for (size_t i = 0; (id = gtopo_map_link_of(t->map, object->id, i, &link)) != GTOPO_NONE; i++)
         if (link.ends[0] == object->parent || link.ends[1] == object->parent)
-            return links[i];
-    }
+            return id;
     return GTOPO_NONE;
 }
 

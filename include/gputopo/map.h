@@ -384,6 +384,11 @@ GTOPO_API const struct gtopo_gid *gtopo_map_gids(const struct gtopo_map *map, ui
  * @return how many there are, which may be more than @p capacity.
  */
 GTOPO_API size_t gtopo_map_links_of(const struct gtopo_map *map, uint32_t id, uint32_t *links, size_t capacity);
+/**
+ * The @p index-th link of an object, in the same order, for a loop over all: its id, and what it is in @p link.
+ * GTOPO_NONE, and @p link untouched, when there are no more.
+ */
+GTOPO_API uint32_t gtopo_map_link_of(const struct gtopo_map *map, uint32_t id, size_t index, struct gtopo_link *link);
 
 /** @}
  * @name Addresses

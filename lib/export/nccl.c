@@ -14,7 +14,6 @@
 #define ELEMENTS_MAX 250 /* NCCL needs some for itself */
 #define VALUE_MAX_B 255
 #define MASK_WORDS_MAX 28 /* of nine characters each in a value */
-#define LINKS_MAX 256
 
 struct writer {
     const struct gtopo_map *map;
@@ -118,15 +117,12 @@ static void put_ids(struct writer *w, uint32_t id, enum gtopo_attribute key, con
 /* The link to what the device is below. */
 static struct gtopo_link uplink_of(const struct writer *w, uint32_t id)
 {
-    uint32_t links[LINKS_MAX], parent = object_of(w, id).parent;
-    size_t count = gtopo_map_links_of(w->map, id, links, LINKS_MAX);
-    struct gtopo_link link = {0};
+    uint32_t parent = object_of(w, id).parent;
+    struct gtopo_link link;
 
-    for (size_t i = 0; i < count && i < LINKS_MAX; i++) {
-        gtopo_map_link(w->map, links[i], &link, NULL);
+    for (size_t i = 0; gtopo_map_link_of(w->map, id, i, &link) != GTOPO_NONE; i++)
         if (link.kind == GTOPO_LINK_PCIE && (link.ends[0] == parent || link.ends[1] == parent))
             return link;
-    }
     return (struct gtopo_link){0};
 }
 
@@ -182,8 +178,9 @@ static int is_gpu_link(const struct gtopo_link *link)
 static void put_gpu(struct writer *w, uint32_t gpu)
 {
     const char *architecture = text_of(w, gpu, GTOPO_ATTRIBUTE_ARCHITECTURE);
-    uint32_t links[LINKS_MAX], number = object_of(w, gpu).number;
-    size_t count = gtopo_map_links_of(w->map, gpu, links, LINKS_MAX), of_gpus = 0;
+    uint32_t number = object_of(w, gpu).number;
+    struct gtopo_link link;
+    size_t of_gpus = 0;
     uint64_t direct = 0;
 
     begin(w, "gpu");
@@ -195,10 +192,7 @@ static void put_gpu(struct writer *w, uint32_t gpu)
     attribute(w, "rank", "%u", number);
     if (gtopo_map_number(w->map, gpu, GTOPO_ATTRIBUTE_GPUDIRECT, &direct))
         attribute(w, "gdr", "%llu", (unsigned long long)direct);
-    for (size_t i = 0; i < count && i < LINKS_MAX; i++) {
-        struct gtopo_link link = {0};
-
-        gtopo_map_link(w->map, links[i], &link, NULL);
+    for (size_t i = 0; gtopo_map_link_of(w->map, gpu, i, &link) != GTOPO_NONE; i++) {
         if (!is_gpu_link(&link))
             continue;
         if (!of_gpus++)

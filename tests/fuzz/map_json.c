@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 struct text {
     char *bytes;
@@ -26,14 +27,6 @@ static int take(void *context, const void *data, size_t size)
     memcpy(text->bytes + text->size, data, size);
     text->size += size;
     return 0;
-}
-
-static void must(int status, const struct gtopo_error *error)
-{
-    if (status) {
-        fprintf(stderr, "%s: %s\n", gtopo_status_name(status), error->message);
-        abort();
-    }
 }
 
 static void ask(const struct gtopo_map *map)

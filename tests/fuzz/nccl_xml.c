@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "tests/fuzz/fuzz.h"
 
 #define DEVICES_MAX 32
 
@@ -18,14 +19,6 @@ static int count_bytes(void *context, const void *data, size_t size)
     (void)data;
     *(size_t *)context += size;
     return 0;
-}
-
-static void must(int status, const struct gtopo_error *error)
-{
-    if (status) {
-        fprintf(stderr, "%s: %s\n", gtopo_status_name(status), error->message);
-        abort();
-    }
 }
 
 static void ask(const struct gtopo_map *map)

@@ -289,6 +289,19 @@ static inline struct gtopo_map *build_read(const char *text)
     return map;
 }
 
+/* Written, read and written again it is the same bytes. */
+static inline void build_round_trip(const struct gtopo_map *map)
+{
+    char *first = build_write(map), *second;
+    struct gtopo_map *again = build_read(first);
+
+    second = build_write(again);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    gtopo_map_free(again);
+}
+
 /* Two sockets with a GPU and a NIC each: what most tests need. */
 #define TWO_SOCKETS                                                                                                    \
     "package0 package1 package0=package1@60 numa0<package0@100 numa1<package1@100 "                                    \

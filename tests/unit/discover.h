@@ -6,6 +6,41 @@
 #include "fake_machine.h"
 #include <gputopo/host.h>
 
+/* The path of a folder or file of the samples, which are in $GTOPO_SAMPLES, or beside the source tree; the test is
+ * skipped where it is not. */
+static inline const char *sample_path(const char *name)
+{
+    static char path[2 * FAKE_PATH];
+    const char *chosen = getenv("GTOPO_SAMPLES"), *source = getenv("GTOPO_SOURCE");
+
+    if (chosen)
+        snprintf(path, sizeof path, "%s/%s", chosen, name);
+    else
+        snprintf(path, sizeof path, "%s/../shared/samples/%s", source ? source : ".", name);
+    if (access(path, R_OK)) {
+        print_message("skipped: there is no %s; set GTOPO_SAMPLES\n", path);
+        skip();
+    }
+    return path;
+}
+
+/* The map of a topology file of NCCL's among the samples. */
+static inline struct gtopo_map *nccl_sample(const char *name)
+{
+    struct gtopo_host_options options;
+    struct gtopo_map *map;
+    struct gtopo_error error;
+    char place[FAKE_PATH];
+
+    snprintf(place, sizeof place, "nccl-xml/%s", name);
+    gtopo_host_options_init(&options);
+    options.nccl_xml = sample_path(place);
+    map = build_map();
+    assert_ok(gtopo_host_discover(map, &options, &error));
+    build_seal(map);
+    return map;
+}
+
 static inline int fake_try(const struct fake *m, struct gtopo_map *map, const char *name, struct gtopo_error *error)
 {
     struct gtopo_host_options options;

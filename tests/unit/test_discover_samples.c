@@ -6,31 +6,12 @@
 #include "discover.h"
 #include <dirent.h>
 
-static char samples[FAKE_PATH];
-
-static int find_samples(void **state)
-{
-    const char *chosen = getenv("GTOPO_SAMPLES"), *source = getenv("GTOPO_SOURCE");
-
-    (void)state;
-    if (chosen)
-        snprintf(samples, sizeof samples, "%s/hwloc", chosen);
-    else
-        snprintf(samples, sizeof samples, "%s/../shared/samples/hwloc", source ? source : ".");
-    return 0;
-}
-
-/* A sample's path; the test is skipped where it is not. */
 static const char *sample(const char *name)
 {
-    static char path[2 * FAKE_PATH];
+    char place[FAKE_PATH];
 
-    snprintf(path, sizeof path, "%s/%s", samples, name);
-    if (access(path, R_OK)) {
-        print_message("skipped: there is no %s; set GTOPO_SAMPLES\n", path);
-        skip();
-    }
-    return path;
+    snprintf(place, sizeof place, "hwloc/%s", name);
+    return sample_path(place);
 }
 
 /* The folder in which an archive has the machine's sys. */
@@ -304,5 +285,5 @@ int main(void)
         cmocka_unit_test(a_device_in_a_wide_domain_is_missing_and_that_is_said),
     };
 
-    return cmocka_run_group_tests(tests, find_samples, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

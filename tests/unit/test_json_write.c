@@ -62,24 +62,12 @@ static const char *in_folder(const char *name)
     return path;
 }
 
-static void assert_round_trip(struct gtopo_map *map)
-{
-    char *first = build_write(map), *second;
-    struct gtopo_map *read = build_read(first);
-
-    second = build_write(read);
-    assert_string_equal(first, second);
-    free(first);
-    free(second);
-    gtopo_map_free(read);
-}
-
 static void everything_survives_a_round_trip(void **state)
 {
     struct gtopo_map *map = full_map();
 
     (void)state;
-    assert_round_trip(map);
+    build_round_trip(map);
     gtopo_map_free(map);
 }
 
@@ -89,7 +77,7 @@ static void an_empty_map_survives_a_round_trip(void **state)
 
     (void)state;
     build_seal(map);
-    assert_round_trip(map);
+    build_round_trip(map);
     gtopo_map_free(map);
 }
 
@@ -171,7 +159,7 @@ static void numbers_of_every_size_survive(void **state)
         m.high = i / 2 % 2 ? m.median : m.median * 1.0001;
         assert_ok(gtopo_map_add_measurement(map, &m, &error));
         build_seal(map);
-        assert_round_trip(map);
+        build_round_trip(map);
         gtopo_map_free(map);
     }
 }
@@ -218,7 +206,7 @@ static void a_locale_with_a_decimal_comma_changes_nothing(void **state)
     }
     assert_string_equal(localeconv()->decimal_point, ",");
     after = build_write(map);
-    assert_round_trip(map);
+    build_round_trip(map);
     setlocale(LC_ALL, "C");
     remove_tree("de_DE.UTF-8");
     assert_string_equal(before, after);

@@ -79,6 +79,20 @@ static void links_keep_what_they_were_given(void **state)
     gtopo_map_free(map);
 }
 
+static void check_links_one_by_one(const struct gtopo_map *map, uint32_t id)
+{
+    uint32_t links[8];
+    size_t count = gtopo_map_links_of(map, id, links, 8);
+    struct gtopo_link link, same;
+
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(gtopo_map_link_of(map, id, i, &link), links[i]);
+        assert_int_equal(gtopo_map_link(map, links[i], &same, NULL), 0);
+        assert_memory_equal(&link, &same, sizeof link);
+    }
+    assert_int_equal(gtopo_map_link_of(map, id, count, &link), GTOPO_NONE);
+}
+
 static void links_of_an_object_are_its_own(void **state)
 {
     struct gtopo_map *map = build_map();
@@ -101,6 +115,10 @@ static void links_of_an_object_are_its_own(void **state)
     assert_int_equal(gtopo_map_links_of(map, at(map, "b/pci-switch0"), links, 1), 3); /* more than there is room for */
     assert_int_equal(gtopo_map_links_of(map, sw, links, 8), 1);
     assert_int_equal(gtopo_map_links_of(map, 12345, links, 8), 0);
+    check_links_one_by_one(map, at(map, "b/nic0:1"));
+    check_links_one_by_one(map, at(map, "b/pci-switch0"));
+    check_links_one_by_one(map, sw);
+    check_links_one_by_one(map, 12345);
     gtopo_map_free(map);
 }
 

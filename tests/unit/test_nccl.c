@@ -305,50 +305,6 @@ static void test_one_source(void **state)
 
 /* ---- real machines ---- */
 
-static const char *folder(void)
-{
-    static char path[FAKE_PATH];
-    const char *chosen = getenv("GTOPO_SAMPLES"), *source = getenv("GTOPO_SOURCE");
-
-    snprintf(path, sizeof path, "%s%s/nccl-xml",
-             chosen   ? chosen
-             : source ? source
-                      : ".",
-             chosen ? "" : "/../shared/samples");
-    return path;
-}
-
-static struct gtopo_map *sample(const char *name)
-{
-    struct gtopo_map *map = build_map();
-    struct gtopo_error error;
-    char path[2 * FAKE_PATH];
-
-    snprintf(path, sizeof path, "%s/%s", folder(), name);
-    if (access(path, R_OK)) {
-        gtopo_map_free(map);
-        print_message("skipped: there is no %s; set GTOPO_SAMPLES\n", path);
-        skip();
-    }
-    if (try_file(path, map, &error))
-        fail_msg("%s", error.message);
-    build_seal(map);
-    return map;
-}
-
-/* Written, read and written again it is the same bytes. */
-static void assert_same_after_file(const struct gtopo_map *map)
-{
-    char *first = build_write(map), *second;
-    struct gtopo_map *again = build_read(first);
-
-    second = build_write(again);
-    assert_string_equal(first, second);
-    gtopo_map_free(again);
-    free(first);
-    free(second);
-}
-
 struct text {
     char *bytes;
     size_t size;
@@ -448,25 +404,22 @@ static void test_export_refused(void **state)
 
 static void test_all_samples(void **state)
 {
-    DIR *files = opendir(folder());
+    DIR *files = opendir(sample_path("nccl-xml"));
     struct dirent *entry;
     unsigned count = 0;
 
     (void)state;
-    if (!files) {
-        print_message("skipped: there is no %s; set GTOPO_SAMPLES\n", folder());
-        skip();
-    }
+    assert_non_null(files);
     while ((entry = readdir(files))) {
         struct gtopo_map *map;
 
         if (!strstr(entry->d_name, ".xml"))
             continue;
-        map = sample(entry->d_name);
+        map = nccl_sample(entry->d_name);
         make_table(map);
         if ((!table.gpus || !table.nics) && !findings_of(map, "pci-class-not-in-file", NULL))
             fail_msg("%s: %zu GPUs, %zu NICs", entry->d_name, table.gpus, table.nics);
-        assert_same_after_file(map);
+        build_round_trip(map);
         if (!findings_of(map, "pci-class-not-in-file", NULL)) { /* what is not in the map cannot be written */
             assert_same_after_export(map);
             assert_injects(map);
@@ -480,7 +433,7 @@ static void test_all_samples(void **state)
 
 static void test_azure_h100(void **state)
 {
-    struct gtopo_map *map = sample("azure-ndv5.xml");
+    struct gtopo_map *map = nccl_sample("azure-ndv5.xml");
 
     (void)state;
     make_table(map);
@@ -496,7 +449,7 @@ static void test_azure_h100(void **state)
 /* Four NICs, each of two GPUs. */
 static void test_aws_p4d(void **state)
 {
-    struct gtopo_map *map = sample("aws-p4d.xml");
+    struct gtopo_map *map = nccl_sample("aws-p4d.xml");
 
     (void)state;
     make_table(map);
@@ -511,7 +464,7 @@ static void test_aws_p4d(void **state)
 /* Eight GPUs of AMD, all joined by XGMI, each two switch levels from its own NIC. */
 static void test_amd(void **state)
 {
-    struct gtopo_map *map = sample("rccl-8p_940.xml");
+    struct gtopo_map *map = nccl_sample("rccl-8p_940.xml");
 
     (void)state;
     make_table(map);
@@ -532,7 +485,7 @@ static void test_amd(void **state)
 /* Two levels of Broadcom switches, whose uplinks were dumped at 5 GT/s. */
 static void test_oci(void **state)
 {
-    struct gtopo_map *map = sample("oci-bm-gpu-h100.xml");
+    struct gtopo_map *map = nccl_sample("oci-bm-gpu-h100.xml");
     struct gtopo_finding finding = {0};
 
     (void)state;

@@ -183,34 +183,9 @@ static void test_management_and_dead_ports(void **state)
 
 /* ---- real machines ---- */
 
-static struct gtopo_map *sample(const char *name)
-{
-    const char *chosen = getenv("GTOPO_SAMPLES"), *source = getenv("GTOPO_SOURCE");
-    struct gtopo_host_options options;
-    struct gtopo_map *map = build_map();
-    struct gtopo_error error;
-    char path[2 * FAKE_PATH];
-
-    snprintf(path, sizeof path, "%s%s/nccl-xml/%s",
-             chosen   ? chosen
-             : source ? source
-                      : ".",
-             chosen ? "" : "/../shared/samples", name);
-    if (access(path, R_OK)) {
-        gtopo_map_free(map);
-        print_message("skipped: there is no %s; set GTOPO_SAMPLES\n", path);
-        skip();
-    }
-    gtopo_host_options_init(&options);
-    options.nccl_xml = path;
-    assert_ok(gtopo_host_discover(map, &options, &error));
-    build_seal(map);
-    return map;
-}
-
 static void check_sample(const char *name, size_t gpus, size_t gpus_a_nic, uint32_t path_class)
 {
-    struct gtopo_map *map = sample(name);
+    struct gtopo_map *map = nccl_sample(name);
     struct gtopo_rail rails[128];
     char expected[32];
 
