@@ -14,8 +14,6 @@
 #define ASK_EVERY_NS 10e6
 /* With fewer samples than this a probe goes on, up to GTOPO_PATIENCE times as long as asked. */
 #define SAMPLES_WANTED (2 * GTOPO_SAMPLES_MIN)
-/* What is in flight when a run ends may take so many deadlines to arrive; a link that is slower is broken. */
-#define DRAIN_PATIENCE 4
 /* A turn of which so much or more was ours, the interval's estimation, is no sample of the path. */
 #define OURS_AT_MOST 0.01
 #define SILENCE_NS UINT64_C(200000000) /* less than an interrupted run is waited for */
@@ -217,7 +215,7 @@ static int take_sample(void *context, double sample_ns)
     s->unasked_ns = 0;
     ask(s);
     if (s->stopped_by)
-        s->limit_ns = gtopo_clock_ns() + DRAIN_PATIENCE * (uint64_t)(s->spec->options.deadline_s * 1e9);
+        s->limit_ns = gtopo_clock_ns() + GTOPO_DRAIN_PATIENCE * (uint64_t)(s->spec->options.deadline_s * 1e9);
     return s->stopped_by != NULL;
 }
 
@@ -248,13 +246,6 @@ static int look(void *context)
         return 1;
     }
     return now_ns > s->limit_ns;
-}
-
-static uint64_t limit_of(const struct gtopo_probe_options *options, uint64_t start_ns)
-{
-    if (options->iterations) /* they may take as long as they move */
-        return UINT64_MAX;
-    return start_ns + (uint64_t)((options->seconds * GTOPO_PATIENCE + options->deadline_s) * 1e9);
 }
 
 /* Times become the metric: bytes of a batch over its time, or the time itself. */
@@ -384,7 +375,7 @@ int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *conte
         status = make_trace(&engine->spec.options, &trace, error);
     }
     s.start_ns = gtopo_clock_ns();
-    s.limit_ns = limit_of(&engine->spec.options, s.start_ns);
+    s.limit_ns = gtopo_run_limit_ns(&engine->spec.options);
     if (!status)
         status = engine->transport->run(engine->endpoint, &run, error);
     if (status == GTOPO_ECANCELLED)

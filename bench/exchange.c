@@ -190,9 +190,20 @@ static int responder_failed(struct state *s)
     return status;
 }
 
+/* When the initiator has its result at the latest, however often it says that it runs. */
+static uint64_t longest_ns(const struct state *s)
+{
+    uint64_t limit_ns = gtopo_run_limit_ns(s->options);
+    uint64_t drain_ns = GTOPO_DRAIN_PATIENCE * (uint64_t)(s->options->deadline_s * 1e9) + RUNNING_SLACK_NS;
+
+    return limit_ns < UINT64_MAX - drain_ns ? limit_ns + drain_ns : UINT64_MAX;
+}
+
 /* Wait for the initiator's result. A cancel, or the campaign's end, asks it to hand over what it has. */
 static int await_result(struct state *s, json_t **result)
 {
+    uint64_t limit_ns = longest_ns(s);
+
     for (;;) {
         uint64_t deadline_ns = deadline_in(s, RUNNING_SLACK_NS), end_ns = s->exchange->end_ns;
         int which, status = gtopo_streams_wait(s->ends, end_ns < deadline_ns ? end_ns : deadline_ns,
@@ -210,6 +221,11 @@ static int await_result(struct state *s, json_t **result)
             return status ? status : is_of_type(s, s->ends[0], "result", result);
         json_decref(*result);
         *result = NULL;
+        if (gtopo_clock_ns() > limit_ns) {
+            s->broken = 1;
+            return gtopo_fail(s->error, GTOPO_ETIMEOUT, NULL, "%s says that it runs, longer than a run can take",
+                              s->ends[0]->peer);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/spec.h"
+#include "bench/clock.h"
 #include "bench/options.h"
 #include "bench/protocol.h"
 #include <stdio.h>
@@ -159,4 +160,11 @@ int gtopo_spec_read(const json_t *message, struct gtopo_spec *spec, struct gtopo
         return status;
     keep_texts(spec);
     return gtopo_probe_options_check(&spec->options, error);
+}
+
+uint64_t gtopo_run_limit_ns(const struct gtopo_probe_options *options)
+{
+    if (options->iterations) /* they may take as long as they move */
+        return UINT64_MAX;
+    return gtopo_clock_ns() + (uint64_t)((options->seconds * GTOPO_PATIENCE + options->deadline_s) * 1e9);
 }

@@ -9,6 +9,8 @@
 
 /* A slow link may take so many times the asked seconds, until there are samples enough to say something. */
 #define GTOPO_PATIENCE 4
+/* What is in flight when a run ends may take so many deadlines to arrive; a link that is slower is broken. */
+#define GTOPO_DRAIN_PATIENCE 4
 
 struct gtopo_spec {
     struct gtopo_probe_options options; /* its texts lie below */
@@ -34,6 +36,9 @@ int gtopo_numbers_json(const struct gtopo_option *table, const void *options, js
 /* Errors: GTOPO_EPROTOCOL, naming the one that is missing or out of its range. */
 int gtopo_numbers_read(const struct gtopo_option *table, const json_t *object, void *options,
                        struct gtopo_error *error);
+
+/* When a run that begins now is given up at the latest, however it moves; UINT64_MAX where messages are counted. */
+uint64_t gtopo_run_limit_ns(const struct gtopo_probe_options *options);
 
 /* NULL when memory is short. */
 json_t *gtopo_spec_json(const struct gtopo_spec *spec);

@@ -135,7 +135,10 @@ static int read_device(struct gtopo_ofi *o, const char *device, struct gtopo_err
     size_t length = where ? (size_t)(where - device) : strlen(device);
     unsigned char address[16];
 
-    if (!length || length >= sizeof o->provider)
+    if (!length)
+        return gtopo_fail(error, GTOPO_EUSAGE, "tcp and shm are there on every host (`fi_info -l`)",
+                          "a probe over libfabric needs the provider's name, such as ofi:tcp");
+    if (length >= sizeof o->provider)
         return gtopo_fail(error, GTOPO_EUSAGE, "tcp and shm are there on every host (`fi_info -l`)",
                           "\"%.60s\" names no provider of libfabric", device);
     memcpy(o->provider, device, length);

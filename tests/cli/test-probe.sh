@@ -87,6 +87,7 @@ check "--launch without another host exits 2" usage 'no address names one' numa0
 check "--way without a GPU exits 2" usage 'neither end is one' numa0 --way staged
 check "--gid without a port exits 2" usage 'neither end is one' numa0 --gid 3
 check "an unknown transport exits 2" usage 'no transport "carrier-pigeon"' numa0 --transport carrier-pigeon
+check "ofi without a provider exits 2" usage 'needs the provider.s name, such as ofi:tcp' numa0 --transport ofi
 check "an operation that the transport has not exits 2" usage 'has no operation "write"' numa0 --operation write
 check "what is of one direction only is said in the options' words" usage 'leave --two-way out' numa0 --metric latency --two-way
 while read -r option value transport; do

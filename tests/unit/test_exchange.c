@@ -88,10 +88,10 @@ static void answer(const struct gtopo_stream *stream, const struct script *scrip
         say(stream, json_pack("{ss, ss}", "type", "prepared", "address", ""));
     else if (!strcmp(asked, "go"))
         say(stream, json_pack("{ss}", "type", "connected"));
+    else if (script->end == KEEPS_RUNNING && initiator && (!strcmp(asked, "cancel") || !strcmp(asked, "run")))
+        keep_saying(stream, json_pack("{ss}", "type", "running"));
     else if (!strcmp(asked, "run") && initiator && !script->is_cut)
         say_result(stream, "precision");
-    else if (!strcmp(asked, "cancel") && script->end == KEEPS_RUNNING)
-        keep_saying(stream, json_pack("{ss}", "type", "running"));
     else if (!strcmp(asked, "cancel"))
         say_result(stream, "cancelled");
     else if (!strcmp(asked, "stop"))
@@ -138,6 +138,7 @@ static int exchange(const struct script *script, int two_way, struct gtopo_probe
     gtopo_probe_options_init(&options);
     options.from.device = options.to.device = "mlx5_0";
     options.deadline_s = 0.1;
+    options.seconds = 0.2;
     options.message_B = 4096;
     options.two_way = two_way;
     for (int i = 0; i < 2; i++)
@@ -230,6 +231,8 @@ static void an_end_that_never_stops_talking_has_a_deadline_too(void **state)
     assert_int_equal(exchange(&(struct script){KEEPS_FAILING, 0, 0, 0, 0}, 0, &result, &error), GTOPO_EDEVICE);
     assert_non_null(strstr(error.message, "it failed"));
     assert_int_equal(exchange(&(struct script){KEEPS_RUNNING, 0, 0, 0, 1}, 0, &result, &error), GTOPO_ECANCELLED);
+    assert_int_equal(exchange(&(struct script){KEEPS_RUNNING, 0, 0, 0, 0}, 0, &result, &error), GTOPO_ETIMEOUT);
+    assert_non_null(strstr(error.message, "a says that it runs, longer than a run can take"));
     assert_true(gtopo_clock_ns() - start_ns < UINT64_C(10000000000));
 }
 
