@@ -183,6 +183,7 @@ static int each_step(struct search *search, size_t state, step_function *visit)
     for (size_t i = 0; !status && i < count; i++) {
         struct gtopo_link link;
         uint32_t other;
+        uint64_t rate;
         size_t other_node;
         unsigned to;
 
@@ -193,9 +194,10 @@ static int each_step(struct search *search, size_t state, step_function *visit)
             (search->outside && link.kind != GTOPO_LINK_NETWORK))
             continue;
         to = next_class(search, path_class, link.kind, kind, kind_of(field->map, other)) * 2;
+        rate = gtopo_link_carries_Bps(field->map, &link);
         to |= (state & 1) | (link.kind == GTOPO_LINK_PORT && kind == GTOPO_PORT);
-        status = visit(search, state, (struct step){links[i], other_node * STATES_PER_NODE + to},
-                       link.nominal_Bps ? link.nominal_Bps : UINT64_MAX);
+        status =
+            visit(search, state, (struct step){links[i], other_node * STATES_PER_NODE + to}, rate ? rate : UINT64_MAX);
     }
     if (links != small)
         free(links);
@@ -340,10 +342,12 @@ static int write_path(const struct search *search, size_t start, size_t target, 
     }
     for (uint32_t i = 0; i < path->hops; i++) {
         struct gtopo_link link;
+        uint64_t rate;
 
         gtopo_map_link(search->field.map, path->links[i], &link, NULL);
-        if (link.nominal_Bps && (!path->bottleneck_Bps || link.nominal_Bps < path->bottleneck_Bps)) {
-            path->bottleneck_Bps = link.nominal_Bps;
+        rate = gtopo_link_carries_Bps(search->field.map, &link);
+        if (rate && (!path->bottleneck_Bps || rate < path->bottleneck_Bps)) {
+            path->bottleneck_Bps = rate;
             path->bottleneck_link = path->links[i];
         }
     }

@@ -71,30 +71,6 @@ static void put_affinity(const struct matrix *m, uint32_t device, uint32_t host)
     fprintf(m->out, "  %-14s  %llu\n", cpus ? cpus : "?", (unsigned long long)numa);
 }
 
-/* What joins two devices directly, or through NVSwitches: how many NVLinks, of the end that has fewer. */
-static unsigned count_links(const struct gtopo_map *map, uint32_t a, uint32_t b, int is_direct)
-{
-    struct gtopo_link link;
-    unsigned found = 0;
-
-    for (size_t i = 0; gtopo_map_link_of(map, a, i, &link) != GTOPO_NONE; i++) {
-        uint32_t other = link.ends[link.ends[0] == a];
-        struct gtopo_object object;
-
-        gtopo_map_object(map, other, &object, NULL);
-        if (link.kind != GTOPO_LINK_NVLINK)
-            continue;
-        if (other == b)
-            found += link.count;
-        else if (is_direct && object.kind == GTOPO_NVSWITCH) {
-            unsigned far = count_links(map, other, b, 0);
-
-            found += far < link.count ? far : link.count;
-        }
-    }
-    return found;
-}
-
 static int put_cell(const struct matrix *m, size_t i, size_t j, struct gtopo_error *error)
 {
     struct gtopo_path path;
@@ -111,7 +87,7 @@ static int put_cell(const struct matrix *m, size_t i, size_t j, struct gtopo_err
         return status;
     snprintf(text, sizeof text, "%s", gtopo_path_class_name(path.path_class));
     if (path.path_class == GTOPO_PATH_NVLINK) {
-        links = count_links(m->map, m->devices[i], m->devices[j], 1);
+        links = gtopo_nvlink_count(m->map, m->devices[i], m->devices[j]);
         snprintf(text, sizeof text, links ? "NV%u" : "XGMI", links);
     }
     fprintf(m->out, "  %-8s", text);

@@ -15,6 +15,8 @@ static void put_hop(FILE *out, const struct gtopo_map *map, uint32_t id, int is_
     if (link.speed_MTps)
         fprintf(out, " at %g GT/s", link.speed_MTps / 1000.0);
     fprintf(out, ", %s", link.nominal_Bps ? cli_rate((double)link.nominal_Bps, text) : "rate not known");
+    if (gtopo_link_carries_Bps(map, &link) != link.nominal_Bps)
+        fprintf(out, ", in a bundle of %s", cli_rate((double)gtopo_link_carries_Bps(map, &link), text));
     if (!gtopo_map_link_measurement(map, id, GTOPO_BANDWIDTH_Bps, &index, NULL))
         fprintf(out, ", %s", cli_measured_value(map, index, text));
     fprintf(out, "%s\n", is_bottleneck ? "  <- bottleneck" : "");

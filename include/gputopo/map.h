@@ -447,7 +447,7 @@ struct gtopo_path {
     uint32_t hops;
     uint32_t *objects;
     uint32_t *links;
-    uint64_t bottleneck_Bps;  /**< lowest nominal rate known on the way, 0 when none is known */
+    uint64_t bottleneck_Bps;  /**< lowest known of gtopo_link_carries_Bps() on the way, 0 when none is known */
     uint32_t bottleneck_link; /**< the first link of that rate, or GTOPO_NONE */
 };
 
@@ -462,6 +462,16 @@ struct gtopo_path {
  */
 GTOPO_API int gtopo_path_find(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
                               struct gtopo_error *error);
+/**
+ * Bytes per second that a step of a path carries in one direction, 0 for unknown: the link's nominal rate; between a
+ * GPU and an NVSwitch that of all NVLinks of the GPU to NVSwitches, over which what it sends is spread.
+ */
+GTOPO_API uint64_t gtopo_link_carries_Bps(const struct gtopo_map *map, const struct gtopo_link *link);
+/**
+ * How many NVLinks join two objects of a sealed map, as `nvidia-smi topo -m` counts them (the # of NV#): those between
+ * them, else, where both have some to NVSwitches, those of the end that has fewer. 0 for none.
+ */
+GTOPO_API uint32_t gtopo_nvlink_count(const struct gtopo_map *map, uint32_t a, uint32_t b);
 /** Release what gtopo_path_find() made; a zeroed struct is accepted. */
 GTOPO_API void gtopo_path_clear(struct gtopo_path *path);
 

@@ -139,11 +139,34 @@ static void a_dgx_2_has_sixteen_gpus_behind_two_levels_of_switches(void **state)
 
     (void)state;
     assert_int_equal(count_of(map, GTOPO_GPU), 16);
-    assert_int_equal(count_of(map, GTOPO_NVSWITCH), 11); /* of twelve: the machine was recorded without one */
+    assert_int_equal(count_of(map, GTOPO_NVSWITCH), 12); /* of one the configuration space was not to be read */
     assert_int_equal(count_of(map, GTOPO_HOST_BRIDGE), 4);
-    assert_string_equal(class_of(map, "gpu0", "gpu1"), "PIX");
-    assert_string_equal(class_of(map, "gpu0", "gpu2"), "PXB");
-    assert_string_equal(class_of(map, "gpu0", "gpu15"), "SYS");
+    assert_string_equal(class_of(map, "gpu0", "nvswitch0"), "NV");
+    gtopo_map_free(map);
+}
+
+/* Six NVSwitches a board, which the GPUs of the other board reach through them: NV6 to each (DGX-2 user guide). */
+static void on_a_dgx_2_every_gpu_reaches_every_other_by_six_nvlinks(void **state)
+{
+    struct gtopo_map *map = map_of("nvidiaDGX2.xml");
+
+    (void)state;
+    for (int a = 0; a < 16; a++)
+        for (int b = 0; b < 16; b++) {
+            char names[2][16];
+            struct gtopo_error error;
+            struct gtopo_path path;
+
+            snprintf(names[0], sizeof names[0], "gpu%d", a);
+            snprintf(names[1], sizeof names[1], "gpu%d", b);
+            if (a == b)
+                continue;
+            assert_int_equal(gtopo_nvlink_count(map, build_find(map, names[0]), build_find(map, names[1])), 6);
+            assert_ok(gtopo_path_find(map, build_find(map, names[0]), build_find(map, names[1]), &path, &error));
+            assert_int_equal(path.path_class, GTOPO_PATH_NVLINK);
+            assert_int_equal(path.bottleneck_Bps, UINT64_C(150000000000));
+            gtopo_path_clear(&path);
+        }
     gtopo_map_free(map);
 }
 
@@ -155,7 +178,8 @@ static void a_power8_has_a_gpu_on_each_of_four_host_bridges(void **state)
     assert_int_equal(count_of(map, GTOPO_GPU), 4);
     assert_int_equal(count_of(map, GTOPO_HOST_BRIDGE), 4);
     assert_int_equal(count_of(map, GTOPO_PCI_SWITCH), 0);
-    assert_string_equal(class_of(map, "gpu0", "gpu1"), "NODE");
+    assert_string_equal(class_of(map, "gpu0", "gpu1"), "NV");
+    assert_string_equal(class_of(map, "gpu0", "package0"), "NV");
     assert_string_equal(class_of(map, "gpu0", "gpu2"), "SYS");
     gtopo_map_free(map);
 }
@@ -275,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lassen_has_four_gpus_and_four_infiniband_ports_on_two_sockets),
         cmocka_unit_test(a_dgx_2_has_sixteen_gpus_behind_two_levels_of_switches),
+        cmocka_unit_test(on_a_dgx_2_every_gpu_reaches_every_other_by_six_nvlinks),
         cmocka_unit_test(a_power8_has_a_gpu_on_each_of_four_host_bridges),
         cmocka_unit_test(a_host_of_virtual_functions_has_its_cards),
         cmocka_unit_test(xml_of_version_3_is_refused_with_the_way_out),

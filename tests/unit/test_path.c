@@ -266,12 +266,26 @@ static void links_of_unknown_rate_are_no_bottleneck(void **state)
 
 static void the_widest_of_parallel_ways_is_taken(void **state)
 {
-    struct gtopo_map *map = one_host("nvswitch0 nvswitch1 gpu0 gpu1 gpu0=nvswitch0@50 nvswitch0=gpu1@50 "
-                                     "gpu0=nvswitch1@100 nvswitch1=gpu1@75 gpu0=gpu1@25");
+    struct gtopo_map *map = one_host("pci-switch0 pci-switch1 gpu0 nic0 gpu0=pci-switch0@50 pci-switch0=nic0@50 "
+                                     "gpu0=pci-switch1@100 pci-switch1=nic0@75 gpu0=nic0@25");
 
     (void)state;
-    assert_way(map, "gpu0", "gpu1", "h/gpu0 h/nvswitch1 h/gpu1");
-    assert_int_equal(bottleneck(map, "gpu0", "gpu1"), 75 * GB);
+    assert_way(map, "gpu0", "nic0", "h/gpu0 h/pci-switch1 h/nic0");
+    assert_int_equal(bottleneck(map, "gpu0", "nic0"), 75 * GB);
+    gtopo_map_free(map);
+}
+
+static void to_nvswitches_all_links_of_a_gpu_count_together(void **state)
+{
+    struct gtopo_map *map = one_host("nvswitch0 nvswitch1 gpu0 gpu1 gpu2 gpu0=nvswitch0@50 nvswitch0=gpu1@50 "
+                                     "gpu0=nvswitch1@100 nvswitch1=gpu1@75 gpu0=gpu1@25 gpu2=nvswitch1@25");
+
+    (void)state;
+    assert_int_equal(bottleneck(map, "gpu0", "gpu1"), 125 * GB);
+    assert_int_equal(bottleneck(map, "gpu0", "gpu2"), 25 * GB);
+    assert_int_equal(gtopo_nvlink_count(map, at(map, "gpu0"), at(map, "gpu1")), 1); /* what is direct counts first */
+    assert_int_equal(gtopo_nvlink_count(map, at(map, "gpu1"), at(map, "gpu2")), 1);
+    assert_int_equal(gtopo_nvlink_count(map, at(map, "gpu0"), at(map, "nvswitch1")), 1);
     gtopo_map_free(map);
 }
 
@@ -397,6 +411,7 @@ int main(void)
         cmocka_unit_test(the_bottleneck_is_the_first_slowest_link),
         cmocka_unit_test(links_of_unknown_rate_are_no_bottleneck),
         cmocka_unit_test(the_widest_of_parallel_ways_is_taken),
+        cmocka_unit_test(to_nvswitches_all_links_of_a_gpu_count_together),
         cmocka_unit_test(of_two_parallel_links_the_wider_is_taken),
         cmocka_unit_test(of_equally_wide_ways_the_shortest_is_taken),
         cmocka_unit_test(a_lower_class_wins_over_a_wider_way),

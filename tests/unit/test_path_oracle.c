@@ -171,6 +171,37 @@ static uint32_t class_of(const struct gtopo_map *map, const struct way *way)
     return links[GTOPO_LINK_NVLINK] ? GTOPO_PATH_NVLINK : GTOPO_PATH_SELF;
 }
 
+static uint32_t host_of(const struct gtopo_map *map, uint32_t id)
+{
+    struct gtopo_object object;
+
+    assert_ok(gtopo_map_object(map, id, &object, &error));
+    return object.host;
+}
+
+/* Between a GPU and an NVSwitch counts what the GPU has to all of them. */
+static uint64_t rate_of_link(const struct gtopo_map *map, const struct gtopo_link *link)
+{
+    int gpu = build_kind_of(map, link->ends[1]) == GTOPO_GPU;
+    uint32_t first, count;
+    uint64_t sum = 0;
+
+    if (link->kind != GTOPO_LINK_NVLINK || build_kind_of(map, link->ends[gpu]) != GTOPO_GPU ||
+        build_kind_of(map, link->ends[!gpu]) != GTOPO_NVSWITCH)
+        return link->nominal_Bps;
+    assert_ok(gtopo_map_host_links(map, host_of(map, link->ends[gpu]), &first, &count, &error));
+    for (uint32_t id = first; id < first + count; id++) {
+        struct gtopo_link each;
+
+        assert_ok(gtopo_map_link(map, id, &each, &error));
+        for (int end = 0; end < 2; end++)
+            if (each.kind == GTOPO_LINK_NVLINK && each.ends[end] == link->ends[gpu] &&
+                build_kind_of(map, each.ends[!end]) == GTOPO_NVSWITCH)
+                sum += each.nominal_Bps;
+    }
+    return sum;
+}
+
 static uint64_t rate_of(const struct gtopo_map *map, const struct way *way)
 {
     uint64_t lowest = UINT64_MAX;
@@ -179,18 +210,10 @@ static uint64_t rate_of(const struct gtopo_map *map, const struct way *way)
         struct gtopo_link link;
 
         assert_ok(gtopo_map_link(map, way->links[i], &link, &error));
-        if (link.nominal_Bps && link.nominal_Bps < lowest)
-            lowest = link.nominal_Bps;
+        if (rate_of_link(map, &link) && rate_of_link(map, &link) < lowest)
+            lowest = rate_of_link(map, &link);
     }
     return lowest;
-}
-
-static uint32_t host_of(const struct gtopo_map *map, uint32_t id)
-{
-    struct gtopo_object object;
-
-    assert_ok(gtopo_map_object(map, id, &object, &error));
-    return object.host;
 }
 
 /* Does no object between the ends carry what it must not? */

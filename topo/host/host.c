@@ -12,8 +12,13 @@ static const struct {
     const char *name;
     int (*run)(struct gtopo_discovery *d);
 } phases[] = {
-    {"processors", gtopo_discover_processors}, {"PCI", gtopo_discover_pci},     {"ports", gtopo_discover_ports},
-    {"storage", gtopo_discover_other_storage}, {"machine", gtopo_join_machine}, {"what is hidden", gtopo_report_hidden},
+    {"processors", gtopo_discover_processors},
+    {"PCI", gtopo_discover_pci},
+    {"ports", gtopo_discover_ports},
+    {"storage", gtopo_discover_other_storage},
+    {"links of GPUs", gtopo_discover_gpu_links},
+    {"machine", gtopo_join_machine},
+    {"what is hidden", gtopo_report_hidden},
 };
 
 void gtopo_host_options_init(struct gtopo_host_options *options)
@@ -118,10 +123,10 @@ static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *
         return status;
     d->machine = gtopo_map_host_machine(d->map, d->host);
     if (options->nccl_xml)
-        return gtopo_discover_nccl(d, options->nccl_xml);
-    for (size_t i = 0; !status && i < sizeof phases / sizeof *phases; i++)
+        status = gtopo_discover_nccl(d, options->nccl_xml);
+    for (size_t i = 0; !options->nccl_xml && !status && i < sizeof phases / sizeof *phases; i++)
         status = phases[i].run(d);
-    return status;
+    return status ? status : gtopo_join_nvswitches(d);
 }
 
 int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options, struct gtopo_error *error)

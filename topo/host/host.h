@@ -97,6 +97,10 @@ int gtopo_discover_pci(struct gtopo_discovery *d);
 int gtopo_discover_ports(struct gtopo_discovery *d);
 /* storage.c: disks that are on no PCI bus. */
 int gtopo_discover_other_storage(struct gtopo_discovery *d);
+/* distances.c: links between GPUs. */
+int gtopo_discover_gpu_links(struct gtopo_discovery *d);
+/* nvswitch.c: where no GPU joins two groups of NVSwitches that GPUs are linked to, a link between them. */
+int gtopo_join_nvswitches(struct gtopo_discovery *d);
 /* machine.c: packages to the machine, where something hangs on it, so that there is a path. */
 int gtopo_join_machine(struct gtopo_discovery *d);
 /* tree.c: findings for what cannot be in the map. */

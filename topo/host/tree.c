@@ -62,8 +62,10 @@ static int add_device(struct gtopo_discovery *d, enum gtopo_object_kind kind, co
 {
     int status = gtopo_discovery_add(d, kind, place->id, 0, id);
 
-    if (!status)
+    if (!status) {
+        device->userdata = (void *)(uintptr_t)(*id + 1);
         status = gtopo_pci_facts(d, *id, device);
+    }
     return status ? status : gtopo_pci_link(d, place->id, *id, device, place->port);
 }
 
@@ -97,7 +99,9 @@ static enum gtopo_object_kind kind_of(const struct gtopo_discovery *d, hwloc_obj
         return GTOPO_NIC;
     if (pci->class_id >> 8 == CLASS_STORAGE && gtopo_pci_has_storage(device))
         return GTOPO_STORAGE;
-    if (pci->class_id == CLASS_OTHER_BRIDGE && pci->vendor_id == VENDOR_NVIDIA)
+    /* hwloc asks the driver too, which knows one whose configuration space cannot be read. */
+    if ((pci->class_id == CLASS_OTHER_BRIDGE && pci->vendor_id == VENDOR_NVIDIA) ||
+        (device->subtype && !strcmp(device->subtype, "NVSwitch")))
         return GTOPO_NVSWITCH;
     return GTOPO_OBJECT_KINDS;
 }
