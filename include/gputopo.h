@@ -6,6 +6,7 @@
 #ifndef GPUTOPO_H
 #define GPUTOPO_H
 
+#include <gputopo/affinity.h>
 #include <gputopo/campaign.h>
 #include <gputopo/error.h>
 #include <gputopo/export.h>

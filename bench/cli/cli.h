@@ -129,7 +129,11 @@ void cli_show_findings(FILE *out, const struct gtopo_map *map);
 const char *cli_upper_name(const struct gtopo_map *map, uint32_t id, char text[GTOPO_ADDRESS_MAX]);
 int cli_show_affinity(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
 int cli_show_rails(FILE *out, const struct gtopo_map *map, struct gtopo_error *error);
-int cli_show_matrix(FILE *out, const struct gtopo_map *map, int of_nccl, struct gtopo_error *error);
+/* `only` is the address of a GPU, or NULL for all. */
+int cli_show_nearest(FILE *out, const struct gtopo_map *map, const char *only, struct gtopo_error *error);
+/* nvidia-smi's classes, of what it shows and with storage; NCCL's. */
+enum cli_matrix { CLI_MATRIX_NVIDIA, CLI_MATRIX_STORAGE, CLI_MATRIX_NCCL };
+int cli_show_matrix(FILE *out, const struct gtopo_map *map, enum cli_matrix kind, struct gtopo_error *error);
 int cli_show_path(FILE *out, const struct gtopo_map *map, const char *from, const char *to, struct gtopo_error *error);
 
 #endif
