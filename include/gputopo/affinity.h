@@ -15,8 +15,8 @@ extern "C" {
 /**
  * The NUMA node or the package that a device (GPU, NIC, port, storage) is at, as an object that has processors:
  * gtopo_map_text() of GTOPO_ATTRIBUTE_CPUS gives their list. Where the
- * machine does not say where a device is, but only one of its NUMA nodes has processors, it is that one. Never a node that is memory only: of a GPU, or behind
- * CXL.
+ * machine does not say where a device is, but only one of its NUMA nodes has processors, it is that one. Never a node
+ * that is memory only: of a GPU, or behind CXL.
  *
  * Errors: GTOPO_EMISSING when the map does not say where the device is, or has no processors there; GTOPO_ENOTFOUND;
  * GTOPO_EUSAGE for an unsealed map. O(objects of the host).
