@@ -147,6 +147,9 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
     if (d.topology)
         hwloc_topology_destroy(d.topology);
     gtopo_sysfs_close(&d.sysfs);
+    gtopo_pci_tree_clear(&d.pci);
+    gtopo_sysfs_names_clear(&d.block_names);
+    free(d.left_out_disks);
     free(d.pci_ids);
     free(d.pci_vendors);
     free(d.numas);

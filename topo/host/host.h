@@ -5,9 +5,8 @@
 
 #include <hwloc.h>
 #include <gputopo/host.h>
+#include "topo/host/pci.h"
 #include "topo/host/sysfs.h"
-
-#define GTOPO_PCI_ADDRESS_MAX 24
 
 /* A NUMA node of the host. */
 struct gtopo_numa_place {
@@ -24,6 +23,13 @@ struct gtopo_found_nic {
     hwloc_obj_t object;                  /* NULL when hwloc does not know it */
 };
 
+/* A disk, or the path to one. */
+struct gtopo_disk {
+    const char *name;
+    hwloc_obj_t hwloc; /* NULL when hwloc left out the function that it is on */
+    const struct gtopo_disk *next;
+};
+
 /* A port that is in the map. */
 struct gtopo_found_port {
     uint32_t id;
@@ -35,6 +41,9 @@ struct gtopo_discovery {
     struct gtopo_map *map;
     hwloc_topology_t topology;
     struct gtopo_sysfs sysfs;
+    struct gtopo_pci_tree pci;
+    struct gtopo_sysfs_names block_names; /* block devices, where there are functions that hwloc left out */
+    struct gtopo_disk *left_out_disks;    /* which of them are on these */
     uint32_t host, machine;
     struct gtopo_numa_place *numas;
     size_t numa_count, numa_capacity;
@@ -44,11 +53,11 @@ struct gtopo_discovery {
     size_t port_count, port_capacity;
     uint32_t *port_slots; /* of the first port of every netdev, hashed by name; port + 1, 0 is free */
     size_t port_slot_count;
-    char *pci_ids;             /* the database of names, once it was looked for; "" when there is none */
-    uint32_t *pci_vendors;     /* where each vendor's line is in it, plus 1, by number */
-    int machine_used;          /* something hangs on the machine itself */
-    int locality_hidden;       /* a host bridge of which nobody says where it is */
-    hwloc_obj_t degraded_link; /* the device or the port above it whose degraded link was reported last */
+    char *pci_ids;                         /* the database of names, once it was looked for; "" when there is none */
+    uint32_t *pci_vendors;                 /* where each vendor's line is in it, plus 1, by number */
+    int machine_used;                      /* something hangs on the machine itself */
+    int locality_hidden;                   /* a host bridge of which nobody says where it is */
+    const struct gtopo_pci *degraded_link; /* the device or the port above it whose degraded link was reported last */
     struct gtopo_error *error;
 };
 
@@ -87,9 +96,9 @@ int gtopo_discover_processors(struct gtopo_discovery *d);
 int gtopo_discovery_cpu_mask(struct gtopo_discovery *d, uint32_t id, const char *mask, int *is_mask);
 /* The NUMA node with processors that has this number, or GTOPO_NONE. */
 uint32_t gtopo_numa_object(const struct gtopo_discovery *d, int64_t os_index);
-/* The number of the one NUMA node that hwloc puts a device on, or -1. */
+/* The number of the one NUMA node that hwloc puts a device on, or -1; of NULL too. */
 int64_t gtopo_numa_of_place(const struct gtopo_discovery *d, hwloc_obj_t device);
-/* What holds the device in hwloc's tree, but for the whole machine, which says nothing; or NULL. */
+/* What holds the device in hwloc's tree, but for the whole machine, which says nothing; or NULL. Takes NULL. */
 hwloc_obj_t gtopo_place_of(const struct gtopo_discovery *d, hwloc_obj_t device);
 /* tree.c: host bridges, PCIe switches, and the devices on them. */
 int gtopo_discover_pci(struct gtopo_discovery *d);
@@ -108,16 +117,15 @@ int gtopo_report_hidden(struct gtopo_discovery *d);
 
 /* ---- pci.c ---- */
 
-/* "0000:3b:00.0" of a PCI device or a PCI bridge of hwloc's. */
-void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX]);
 /* Megatransfers per second of "8.0 GT/s PCIe" or "16 GT/s"; 0 for what is none, and for NULL. */
 uint32_t gtopo_pci_speed(const char *text);
 /* Bytes per second of a link in one direction after line coding; 0 when width or speed is. */
 uint64_t gtopo_pci_rate(uint32_t width, uint32_t speed_MTps);
 /* The link between `parent` and `child`, from the facts of the device and, if not NULL, of the port above it. */
-int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port);
+int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, const struct gtopo_pci *device,
+                   const struct gtopo_pci *port);
 /* Model, vendor, ids, address, driver, NUMA node. */
-int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device);
+int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pci *device);
 
 /* ---- pci_names.c ---- */
 
@@ -126,9 +134,12 @@ int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, 
 
 /* ---- storage.c ---- */
 
+/* Put the disks on functions that hwloc left out onto these, before anyone asks for them. */
+int gtopo_find_left_out_disks(struct gtopo_discovery *d);
 /* Is there anything for the next function to add? A controller without a disk is no storage, but for NVMe. */
-int gtopo_pci_has_storage(hwloc_obj_t device);
+int gtopo_pci_has_storage(const struct gtopo_discovery *d, const struct gtopo_pci *device);
 /* The disks of a PCI device. */
-int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port);
+int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, const struct gtopo_pci *device,
+                               const struct gtopo_pci *port);
 
 #endif

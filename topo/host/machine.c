@@ -149,7 +149,7 @@ uint32_t gtopo_numa_object(const struct gtopo_discovery *d, int64_t os_index)
 
 hwloc_obj_t gtopo_place_of(const struct gtopo_discovery *d, hwloc_obj_t device)
 {
-    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(d->topology, device);
+    hwloc_obj_t place = device ? hwloc_get_non_io_ancestor_obj(d->topology, device) : NULL;
     hwloc_obj_t root = hwloc_get_root_obj(d->topology);
 
     /* A package or a group that has all processors says no more than the root does. */

@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX])
-{
-    const struct hwloc_pcidev_attr_s *pci =
-        object->type == HWLOC_OBJ_BRIDGE ? &object->attr->bridge.upstream.pci : &object->attr->pcidev;
-
-    snprintf(text, GTOPO_PCI_ADDRESS_MAX, "%04x:%02x:%02x.%01x", pci->domain, pci->bus, pci->dev, pci->func);
-}
-
 /* ---- the link ---- */
 
 /* One end's view of a link; 0 for what is not known. */
@@ -53,18 +45,16 @@ static uint32_t read_width(const struct gtopo_sysfs *sysfs, const char *address,
     return gtopo_sysfs_number(sysfs, 1, 32, &width, "sys/bus/pci/devices/%s/%s", address, file) ? (uint32_t)width : 0;
 }
 
-static struct end read_end(const struct gtopo_sysfs *sysfs, hwloc_obj_t object)
+static struct end read_end(const struct gtopo_sysfs *sysfs, const struct gtopo_pci *pci)
 {
-    char address[GTOPO_PCI_ADDRESS_MAX];
     struct end end = {0};
 
-    if (!object)
+    if (!pci)
         return end;
-    gtopo_pci_address(object, address);
-    end.width = read_width(sysfs, address, "current_link_width");
-    end.max_width = read_width(sysfs, address, "max_link_width");
-    end.speed_MTps = read_speed(sysfs, address, "current_link_speed");
-    end.max_speed_MTps = read_speed(sysfs, address, "max_link_speed");
+    end.width = read_width(sysfs, pci->address, "current_link_width");
+    end.max_width = read_width(sysfs, pci->address, "max_link_width");
+    end.speed_MTps = read_speed(sysfs, pci->address, "current_link_speed");
+    end.max_speed_MTps = read_speed(sysfs, pci->address, "max_link_speed");
     return end;
 }
 
@@ -88,22 +78,18 @@ static uint32_t known_minimum(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static void names_of(hwloc_obj_t device, hwloc_obj_t port, char text[3 * GTOPO_PCI_ADDRESS_MAX])
+static void names_of(const struct gtopo_pci *device, const struct gtopo_pci *port, char text[3 * GTOPO_PCI_ADDRESS_MAX])
 {
-    char address[GTOPO_PCI_ADDRESS_MAX], above[GTOPO_PCI_ADDRESS_MAX] = "";
-
-    gtopo_pci_address(device, address);
-    if (port)
-        gtopo_pci_address(port, above);
-    snprintf(text, 3 * GTOPO_PCI_ADDRESS_MAX, "%s%s%s", address, port ? " below " : "", above);
+    snprintf(text, 3 * GTOPO_PCI_ADDRESS_MAX, "%s%s%s", device->address, port ? " below " : "",
+             port ? port->address : "");
 }
 
 /* Speeds are whole or half gigatransfers per second. Text is not the place for the program's decimal comma. */
 #define GTPS "%u%s GT/s"
 #define GTPS_OF(speed_MTps) (speed_MTps) / 1000, (speed_MTps) % 1000 ? ".5" : ""
 
-static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gtopo_link *link, hwloc_obj_t device,
-                      hwloc_obj_t port)
+static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gtopo_link *link,
+                      const struct gtopo_pci *device, const struct gtopo_pci *port)
 {
     struct gtopo_object object;
     char names[3 * GTOPO_PCI_ADDRESS_MAX];
@@ -128,20 +114,19 @@ static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gt
 }
 
 /* hwloc's word, where sysfs has none: in XML, and before Linux 4.13. 0 when it has none either. */
-static uint64_t rate_of_hwloc(const struct gtopo_discovery *d, hwloc_obj_t device)
+static uint64_t rate_of_hwloc(const struct gtopo_discovery *d, const struct gtopo_pci *device)
 {
-    float rate_GBps =
-        device->type == HWLOC_OBJ_BRIDGE ? device->attr->bridge.upstream.pci.linkspeed : device->attr->pcidev.linkspeed;
-    char address[GTOPO_PCI_ADDRESS_MAX];
+    float rate_GBps;
 
-    gtopo_pci_address(device, address);
-    if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/current_link_width", address) ||
-        !(rate_GBps > 0 && rate_GBps < 1000))
+    if (!device->hwloc || gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/current_link_width", device->address))
         return 0;
-    return (uint64_t)((double)rate_GBps * 1e9);
+    rate_GBps = device->hwloc->type == HWLOC_OBJ_BRIDGE ? device->hwloc->attr->bridge.upstream.pci.linkspeed
+                                                        : device->hwloc->attr->pcidev.linkspeed;
+    return rate_GBps > 0 && rate_GBps < 1000 ? (uint64_t)((double)rate_GBps * 1e9) : 0;
 }
 
-int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, hwloc_obj_t device, hwloc_obj_t port)
+int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, const struct gtopo_pci *device,
+                   const struct gtopo_pci *port)
 {
     struct end below = read_end(&d->sysfs, device), above = read_end(&d->sysfs, port);
     struct gtopo_link link = {.kind = GTOPO_LINK_PCIE, .ends = {parent, child}, .count = 1};
@@ -176,20 +161,21 @@ static int set_driver(struct gtopo_discovery *d, uint32_t id, const char *addres
 }
 
 /* The node that the kernel names. It says -1 when firmware does not, which stays unknown. */
-static int set_numa(struct gtopo_discovery *d, uint32_t id, const char *address, hwloc_obj_t device)
+static int set_numa(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pci *device)
 {
+    const char *address = device->address;
     int64_t numa;
 
     if (gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
         return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
     if (!gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/numa_node", address) &&
-        (numa = gtopo_numa_of_place(d, device)) >= 0)
+        (numa = gtopo_numa_of_place(d, device->hwloc)) >= 0)
         return gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
     return gtopo_map_set_unknown(d->map, id, GTOPO_ATTRIBUTE_NUMA, d->error);
 }
 
 /* Vendor and device, and the class: of its three bytes hwloc tells two. */
-static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, const struct hwloc_pcidev_attr_s *pci)
+static int set_ids(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pci *pci)
 {
     char text[16];
     int64_t class_id;
@@ -202,24 +188,20 @@ static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, 
         status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_SUBSYSTEM, text);
     if (status)
         return status;
-    if (gtopo_sysfs_number(&d->sysfs, 0, 0xffffff, &class_id, "sys/bus/pci/devices/%s/class", address))
+    if (gtopo_sysfs_number(&d->sysfs, 0, 0xffffff, &class_id, "sys/bus/pci/devices/%s/class", pci->address))
         snprintf(text, sizeof text, "0x%06x", (unsigned)class_id);
     else
         snprintf(text, sizeof text, "0x%04x", pci->class_id);
     return gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
 }
 
-int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device)
+int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pci *device)
 {
-    const struct hwloc_pcidev_attr_s *pci =
-        device->type == HWLOC_OBJ_BRIDGE ? &device->attr->bridge.upstream.pci : &device->attr->pcidev;
-    char address[GTOPO_PCI_ADDRESS_MAX];
     int status;
 
-    gtopo_pci_address(device, address);
-    if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, address)) ||
-        (status = gtopo_pci_names(d, id, device, pci->vendor_id, pci->device_id)) ||
-        (status = set_driver(d, id, address)) || (status = set_ids(d, id, address, pci)))
+    if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, device->address)) ||
+        (status = gtopo_pci_names(d, id, device->hwloc, device->vendor_id, device->device_id)) ||
+        (status = set_driver(d, id, device->address)) || (status = set_ids(d, id, device)))
         return status;
-    return set_numa(d, id, address, device);
+    return set_numa(d, id, device);
 }

@@ -10,12 +10,25 @@
 #define CLASS_NVME 0x0108
 #define SECTOR_B 512
 
+/* Persistent memory is memory, and a drive for discs is no storage of the host. */
+static int is_disk_name(const char *name)
+{
+    return strncmp(name, "pmem", 4) && strncmp(name, "dax", 3) && strncmp(name, "sr", 2);
+}
+
+/* Nor is what can be taken out. */
 static int is_disk(hwloc_obj_t object)
 {
-    /* Persistent memory is memory, and what can be taken out is no storage of the host. */
     return object->type == HWLOC_OBJ_OS_DEVICE && object->name && object->attr->osdev.type == HWLOC_OBJ_OSDEV_BLOCK &&
-           strncmp(object->name, "pmem", 4) && strncmp(object->name, "dax", 3) && strncmp(object->name, "sr", 2) &&
-           !(object->subtype && !strncmp(object->subtype, "Removable", 9));
+           is_disk_name(object->name) && !(object->subtype && !strncmp(object->subtype, "Removable", 9));
+}
+
+static int append(struct gtopo_disk **disks, size_t *count, size_t *capacity, const struct gtopo_disk *disk)
+{
+    if (gtopo_grow((void **)disks, capacity, *count + 1, sizeof **disks))
+        return GTOPO_ENOMEM;
+    (*disks)[(*count)++] = *disk;
+    return 0;
 }
 
 static int disk_text(struct gtopo_discovery *d, uint32_t id, enum gtopo_attribute attribute, const char *disk,
@@ -77,13 +90,11 @@ static int name_behind(const char *path, char name[GTOPO_SYSFS_TEXT])
 }
 
 /* The first namespace of an NVMe controller by sysfs, for where hwloc shows none. 1 when there is one; or a status. */
-static int find_namespace(struct gtopo_discovery *d, hwloc_obj_t device, char name[GTOPO_SYSFS_TEXT])
+static int find_namespace(struct gtopo_discovery *d, const char *address, char name[GTOPO_SYSFS_TEXT])
 {
     struct gtopo_sysfs_names controllers, entries = {0};
-    char address[GTOPO_PCI_ADDRESS_MAX];
     int found = 0, status;
 
-    gtopo_pci_address(device, address);
     status = gtopo_sysfs_list(&d->sysfs, &controllers, "sys/bus/pci/devices/%s/nvme", address);
     if (!status && controllers.count)
         status = gtopo_sysfs_list(&d->sysfs, &entries, "sys/bus/pci/devices/%s/nvme/%s", address, controllers.names[0]);
@@ -94,11 +105,62 @@ static int find_namespace(struct gtopo_discovery *d, hwloc_obj_t device, char na
     return status ? gtopo_fail(d->error, status, NULL, "out of memory") : found;
 }
 
+/* ---- disks on PCI functions that hwloc leaves out ---- */
+
+/* The function that a disk is on by its path, if that is one that hwloc left out, or NULL. */
+static struct gtopo_pci *left_out_function(const struct gtopo_discovery *d, const char *name)
+{
+    char path[GTOPO_SYSFS_PATH], address[GTOPO_PCI_ADDRESS_MAX];
+    struct gtopo_pci *pci;
+
+    if (!d->pci.left_out_count || !gtopo_sysfs_link(&d->sysfs, path, "sys/class/block/%s", name) ||
+        !gtopo_pci_of_path(path, address))
+        return NULL;
+    pci = gtopo_pci_tree_find(&d->pci, address);
+    return pci && !pci->hwloc ? pci : NULL;
+}
+
+/* hwloc puts a disk that is on a function which it leaves out on what is above: VMD, or the machine. */
+static int is_disk_of_hwloc(const struct gtopo_discovery *d, hwloc_obj_t object)
+{
+    return is_disk(object) && !left_out_function(d, object->name);
+}
+
+/* Put a disk on its function, if hwloc left that out; `disk` is a free place for it. 1 when it is used. */
+static int place_left_out(const struct gtopo_discovery *d, const char *name, struct gtopo_disk *disk)
+{
+    struct gtopo_pci *pci = is_disk_name(name) ? left_out_function(d, name) : NULL;
+    int64_t is_removable = 0;
+
+    if (!pci || gtopo_sysfs_exists(&d->sysfs, "sys/class/block/%s/partition", name))
+        return 0;
+    gtopo_sysfs_number(&d->sysfs, 0, 1, &is_removable, "sys/class/block/%s/removable", name);
+    if (is_removable)
+        return 0;
+    *disk = (struct gtopo_disk){.name = name, .next = pci->disks};
+    pci->disks = disk;
+    return 1;
+}
+
+int gtopo_find_left_out_disks(struct gtopo_discovery *d)
+{
+    size_t count = 0;
+
+    if (!d->pci.left_out_count)
+        return 0;
+    if (gtopo_sysfs_list(&d->sysfs, &d->block_names, "sys/class/block") ||
+        !(d->left_out_disks = calloc(d->block_names.count + 1, sizeof *d->left_out_disks)))
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < d->block_names.count; i++)
+        count += place_left_out(d, d->block_names.names[i], &d->left_out_disks[count]);
+    return 0;
+}
+
 /* ---- disks on the PCI bus ---- */
 
-/* disk may be NULL: an NVMe controller without a namespace that hwloc shows. */
-static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port,
-                        hwloc_obj_t disk)
+/* disk is NULL for an NVMe controller without a namespace that is shown. */
+static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, const struct gtopo_pci *device,
+                        const struct gtopo_pci *port, const struct gtopo_disk *disk)
 {
     char behind[GTOPO_SYSFS_TEXT];
     const char *name = disk ? disk->name : NULL;
@@ -109,47 +171,60 @@ static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t 
         status = gtopo_pci_facts(d, id, device);
     if (status)
         return status;
-    if (disk ? name_behind(disk->name, behind) : (status = find_namespace(d, device, behind)) > 0)
+    if (disk ? name_behind(disk->name, behind) : (status = find_namespace(d, device->address, behind)) > 0)
         name = behind;
     if (status >= 0 && name)
-        status = disk_facts(d, id, name, disk);
+        status = disk_facts(d, id, name, disk ? disk->hwloc : NULL);
     return status < 0 ? status : gtopo_pci_link(d, parent, id, device, port);
 }
 
-int gtopo_pci_has_storage(hwloc_obj_t device)
+int gtopo_pci_has_storage(const struct gtopo_discovery *d, const struct gtopo_pci *device)
 {
-    if (device->attr->pcidev.class_id == CLASS_NVME)
+    if (device->class_id == CLASS_NVME || device->disks)
         return 1;
-    for (hwloc_obj_t child = device->io_first_child; child; child = child->next_sibling)
-        if (is_disk(child))
+    for (hwloc_obj_t child = device->hwloc ? device->hwloc->io_first_child : NULL; child; child = child->next_sibling)
+        if (is_disk_of_hwloc(d, child))
             return 1;
     return 0;
 }
 
 static int compare_disks(const void *a, const void *b)
 {
-    return strverscmp((*(const hwloc_obj_t *)a)->name, (*(const hwloc_obj_t *)b)->name);
+    return strverscmp(((const struct gtopo_disk *)a)->name, ((const struct gtopo_disk *)b)->name);
 }
 
-int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, hwloc_obj_t device, hwloc_obj_t port)
+/* The disks of a device, in the order of their names; the list is the caller's. */
+static int list_disks(struct gtopo_discovery *d, const struct gtopo_pci *device, struct gtopo_disk **disks,
+                      size_t *count)
 {
-    int is_nvme = device->attr->pcidev.class_id == CLASS_NVME, status = 0;
-    hwloc_obj_t *disks = NULL;
-    size_t count = 0, capacity = 0;
+    hwloc_obj_t child = device->hwloc ? device->hwloc->io_first_child : NULL;
+    size_t capacity = 0;
+    int status = 0;
 
-    for (hwloc_obj_t child = device->io_first_child; child && !status; child = child->next_sibling)
-        if (is_disk(child)) {
-            if (gtopo_grow((void **)&disks, &capacity, count + 1, sizeof *disks))
-                status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-            else
-                disks[count++] = child;
-        }
-    if (count) /* hwloc has them in the order of a folder, which is none */
-        qsort(disks, count, sizeof *disks, compare_disks);
+    for (; child && !status; child = child->next_sibling)
+        if (is_disk_of_hwloc(d, child))
+            status = append(disks, count, &capacity, &(struct gtopo_disk){.name = child->name, .hwloc = child});
+    for (const struct gtopo_disk *disk = device->disks; disk && !status; disk = disk->next)
+        status = append(disks, count, &capacity, disk);
+    if (status)
+        return gtopo_fail(d->error, status, NULL, "out of memory");
+    if (*count) /* hwloc has them in the order of a folder, which is none */
+        qsort(*disks, *count, sizeof **disks, compare_disks);
+    return 0;
+}
+
+int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, const struct gtopo_pci *device,
+                               const struct gtopo_pci *port)
+{
+    int is_nvme = device->class_id == CLASS_NVME, status;
+    struct gtopo_disk *disks = NULL;
+    size_t count = 0;
+
+    status = list_disks(d, device, &disks, &count);
     if (is_nvme && !status)
-        status = add_pci_disk(d, parent, device, port, count ? disks[0] : NULL);
+        status = add_pci_disk(d, parent, device, port, count ? &disks[0] : NULL);
     for (size_t i = 0; i < count && !is_nvme && !status; i++)
-        status = add_pci_disk(d, parent, device, port, disks[i]);
+        status = add_pci_disk(d, parent, device, port, &disks[i]);
     free(disks);
     return status;
 }
@@ -160,7 +235,7 @@ static int is_other_disk(const struct gtopo_discovery *d, hwloc_obj_t object)
 {
     static const char *const made_by_software[] = {"loop", "zram", "dm-", "md"};
 
-    if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE)
+    if (!is_disk_of_hwloc(d, object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE)
         return 0;
     for (size_t i = 0; i < sizeof made_by_software / sizeof *made_by_software; i++)
         if (!strncmp(object->name, made_by_software[i], strlen(made_by_software[i])))
@@ -182,21 +257,20 @@ static int add_other_disk(struct gtopo_discovery *d, hwloc_obj_t object)
 
 int gtopo_discover_other_storage(struct gtopo_discovery *d)
 {
-    hwloc_obj_t object = NULL, *disks = NULL;
+    hwloc_obj_t object = NULL;
+    struct gtopo_disk *disks = NULL;
     size_t count = 0, capacity = 0;
     int status = 0;
 
     while (!status && (object = hwloc_get_next_osdev(d->topology, object)))
-        if (is_other_disk(d, object)) {
-            if (gtopo_grow((void **)&disks, &capacity, count + 1, sizeof *disks))
-                status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-            else
-                disks[count++] = object;
-        }
+        if (is_other_disk(d, object))
+            status = append(&disks, &count, &capacity, &(struct gtopo_disk){.name = object->name, .hwloc = object});
+    if (status)
+        status = gtopo_fail(d->error, status, NULL, "out of memory");
     if (count)
         qsort(disks, count, sizeof *disks, compare_disks);
     for (size_t i = 0; i < count && !status; i++)
-        status = add_other_disk(d, disks[i]);
+        status = add_other_disk(d, disks[i].hwloc);
     free(disks);
     return status;
 }

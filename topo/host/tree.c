@@ -36,14 +36,14 @@ enum below { ROOT_PORT, UPSTREAM_PORT, DOWNSTREAM_PORT };
 
 /* Where a subtree is attached. */
 struct place {
-    uint32_t id;      /* object */
-    hwloc_obj_t port; /* the root or downstream port above, or NULL */
+    uint32_t id;                  /* object */
+    const struct gtopo_pci *port; /* the root or downstream port above, or NULL */
     enum below below;
 };
 
 /* ---- devices ---- */
 
-static int is_gpu(const struct hwloc_pcidev_attr_s *pci)
+static int is_gpu(const struct gtopo_pci *pci)
 {
     unsigned base = pci->class_id >> 8;
 
@@ -58,25 +58,26 @@ static int is_gpu(const struct hwloc_pcidev_attr_s *pci)
 }
 
 static int add_device(struct gtopo_discovery *d, enum gtopo_object_kind kind, const struct place *place,
-                      hwloc_obj_t device, uint32_t *id)
+                      const struct gtopo_pci *device, uint32_t *id)
 {
     int status = gtopo_discovery_add(d, kind, place->id, 0, id);
 
     if (!status) {
-        device->userdata = (void *)(uintptr_t)(*id + 1);
+        if (device->hwloc)
+            device->hwloc->userdata = (void *)(uintptr_t)(*id + 1);
         status = gtopo_pci_facts(d, *id, device);
     }
     return status ? status : gtopo_pci_link(d, place->id, *id, device, place->port);
 }
 
-static int add_nic(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t device)
+static int add_nic(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *device)
 {
-    struct gtopo_found_nic nic = {.object = device};
+    struct gtopo_found_nic nic = {.object = device->hwloc};
     int status = add_device(d, GTOPO_NIC, place, device, &nic.id);
 
     if (status)
         return status;
-    gtopo_pci_address(device, nic.address);
+    snprintf(nic.address, sizeof nic.address, "%s", device->address);
     if (gtopo_grow((void **)&d->nics, &d->nic_capacity, d->nic_count + 1, sizeof *d->nics))
         return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
     d->nics[d->nic_count++] = nic;
@@ -84,29 +85,25 @@ static int add_nic(struct gtopo_discovery *d, const struct place *place, hwloc_o
 }
 
 /* What a PCI device is in the map, or GTOPO_OBJECT_KINDS for what is not in it. */
-static enum gtopo_object_kind kind_of(const struct gtopo_discovery *d, hwloc_obj_t device)
+static enum gtopo_object_kind kind_of(const struct gtopo_discovery *d, const struct gtopo_pci *pci)
 {
-    const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
-    char address[GTOPO_PCI_ADDRESS_MAX];
-
-    gtopo_pci_address(device, address);
     /* A virtual function is a share of a card that is in the map already. */
-    if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/physfn", address))
+    if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/physfn", pci->address))
         return GTOPO_OBJECT_KINDS;
     if (is_gpu(pci))
         return GTOPO_GPU;
     if (pci->class_id >> 8 == CLASS_NIC || pci->class_id == CLASS_INFINIBAND)
         return GTOPO_NIC;
-    if (pci->class_id >> 8 == CLASS_STORAGE && gtopo_pci_has_storage(device))
+    if (pci->class_id >> 8 == CLASS_STORAGE && gtopo_pci_has_storage(d, pci))
         return GTOPO_STORAGE;
     /* hwloc asks the driver too, which knows one whose configuration space cannot be read. */
     if ((pci->class_id == CLASS_OTHER_BRIDGE && pci->vendor_id == VENDOR_NVIDIA) ||
-        (device->subtype && !strcmp(device->subtype, "NVSwitch")))
+        (pci->hwloc && pci->hwloc->subtype && !strcmp(pci->hwloc->subtype, "NVSwitch")))
         return GTOPO_NVSWITCH;
     return GTOPO_OBJECT_KINDS;
 }
 
-static int visit_device(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t device)
+static int visit_device(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *device)
 {
     enum gtopo_object_kind kind = kind_of(d, device);
     uint32_t id;
@@ -125,29 +122,26 @@ static int visit_device(struct gtopo_discovery *d, const struct place *place, hw
 
 /* ---- bridges ---- */
 
-static int has_express_link(const struct gtopo_discovery *d, hwloc_obj_t bridge)
+static int has_express_link(const struct gtopo_discovery *d, const struct gtopo_pci *bridge)
 {
-    char address[GTOPO_PCI_ADDRESS_MAX];
-
-    gtopo_pci_address(bridge, address);
-    return gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/max_link_width", address);
+    return gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/max_link_width", bridge->address);
 }
 
 /* Is it the upstream port of a switch? A bridge to conventional PCI may have bridges below too, but those have no link.
  */
-static int is_upstream_port(const struct gtopo_discovery *d, hwloc_obj_t bridge)
+static int is_upstream_port(const struct gtopo_discovery *d, const struct gtopo_pci *bridge)
 {
     int is_express = has_express_link(d, bridge);
 
-    for (hwloc_obj_t child = bridge->io_first_child; child; child = child->next_sibling)
-        if (child->type == HWLOC_OBJ_BRIDGE && (!is_express || has_express_link(d, child)))
+    for (const struct gtopo_pci *child = bridge->first_child; child; child = child->next)
+        if (child->is_bridge && (!is_express || has_express_link(d, child)))
             return 1;
     return 0;
 }
 
-static int visit_children(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t bridge);
+static int visit_children(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *bridge);
 
-static int visit_bridge(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t bridge)
+static int visit_bridge(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *bridge)
 {
     struct place below = {place->id, bridge, UPSTREAM_PORT};
     int status;
@@ -163,15 +157,12 @@ static int visit_bridge(struct gtopo_discovery *d, const struct place *place, hw
     return visit_children(d, &below, bridge);
 }
 
-static int visit_children(struct gtopo_discovery *d, const struct place *place, hwloc_obj_t bridge)
+static int visit_children(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *bridge)
 {
     int status = 0;
 
-    for (hwloc_obj_t child = bridge->io_first_child; child && !status; child = child->next_sibling)
-        if (child->type == HWLOC_OBJ_BRIDGE)
-            status = visit_bridge(d, place, child);
-        else if (child->type == HWLOC_OBJ_PCI_DEVICE)
-            status = visit_device(d, place, child);
+    for (const struct gtopo_pci *child = bridge->first_child; child && !status; child = child->next)
+        status = child->is_bridge ? visit_bridge(d, place, child) : visit_device(d, place, child);
     return status;
 }
 
@@ -181,18 +172,15 @@ static int visit_children(struct gtopo_discovery *d, const struct place *place, 
 enum { SAYS_UNKNOWN = -1, SAYS_NOTHING = -2 };
 
 /* The NUMA node that the kernel gives for the first device or bridge below that has one. */
-static int64_t numa_below(const struct gtopo_discovery *d, hwloc_obj_t object)
+static int64_t numa_below(const struct gtopo_discovery *d, const struct gtopo_pci *pci)
 {
     int64_t found = SAYS_NOTHING;
 
-    for (hwloc_obj_t child = object->io_first_child; child; child = child->next_sibling) {
-        char address[GTOPO_PCI_ADDRESS_MAX];
+    for (const struct gtopo_pci *child = pci->first_child; child; child = child->next) {
         int64_t numa;
 
-        if (child->type != HWLOC_OBJ_BRIDGE && child->type != HWLOC_OBJ_PCI_DEVICE)
-            continue;
-        gtopo_pci_address(child, address);
-        if (gtopo_sysfs_number(&d->sysfs, SAYS_UNKNOWN, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node", address))
+        if (gtopo_sysfs_number(&d->sysfs, SAYS_UNKNOWN, INT32_MAX, &numa, "sys/bus/pci/devices/%s/numa_node",
+                               child->address))
             found = numa;
         if (found < 0 && (numa = numa_below(d, child)) > found)
             found = numa;
@@ -203,9 +191,9 @@ static int64_t numa_below(const struct gtopo_discovery *d, hwloc_obj_t object)
 }
 
 /* Where a host bridge is attached: at its NUMA node, else its package, else the machine. */
-static uint32_t locate(const struct gtopo_discovery *d, hwloc_obj_t bridge, int64_t numa)
+static uint32_t locate(const struct gtopo_discovery *d, const struct gtopo_pci *bridge, int64_t numa)
 {
-    hwloc_obj_t place = gtopo_place_of(d, bridge);
+    hwloc_obj_t place = gtopo_place_of(d, bridge->hwloc);
     uint32_t id = numa >= 0 ? gtopo_numa_object(d, numa) : GTOPO_NONE;
 
     if (id != GTOPO_NONE)
@@ -215,9 +203,10 @@ static uint32_t locate(const struct gtopo_discovery *d, hwloc_obj_t bridge, int6
     return place ? (uint32_t)(uintptr_t)place->userdata - 1 : d->machine;
 }
 
-static int add_host_bridge(struct gtopo_discovery *d, hwloc_obj_t bridge)
+static int add_host_bridge(struct gtopo_discovery *d, const struct gtopo_pci *bridge)
 {
-    int64_t kernels = numa_below(d, bridge), numa = kernels == SAYS_NOTHING ? gtopo_numa_of_place(d, bridge) : kernels;
+    int64_t kernels = numa_below(d, bridge);
+    int64_t numa = kernels == SAYS_NOTHING ? gtopo_numa_of_place(d, bridge->hwloc) : kernels;
     uint32_t parent = locate(d, bridge, numa);
     struct place place = {0, NULL, ROOT_PORT};
     int status = gtopo_discovery_add(d, GTOPO_HOST_BRIDGE, parent, 0, &place.id);
@@ -236,41 +225,36 @@ static int add_host_bridge(struct gtopo_discovery *d, hwloc_obj_t bridge)
 }
 
 /* Where nothing on a host bridge is of interest, the bridge is not either. */
-static int is_of_interest(const struct gtopo_discovery *d, hwloc_obj_t bridge)
+static int is_of_interest(const struct gtopo_discovery *d, const struct gtopo_pci *bridge)
 {
-    for (hwloc_obj_t child = bridge->io_first_child; child; child = child->next_sibling)
-        if ((child->type == HWLOC_OBJ_BRIDGE && is_of_interest(d, child)) ||
-            (child->type == HWLOC_OBJ_PCI_DEVICE && kind_of(d, child) != GTOPO_OBJECT_KINDS))
+    for (const struct gtopo_pci *child = bridge->first_child; child; child = child->next)
+        if (child->is_bridge ? is_of_interest(d, child) : kind_of(d, child) != GTOPO_OBJECT_KINDS)
             return 1;
     return 0;
 }
 
 static int compare_bridges(const void *a, const void *b)
 {
-    const struct hwloc_bridge_attr_s *x = &(*(const hwloc_obj_t *)a)->attr->bridge;
-    const struct hwloc_bridge_attr_s *y = &(*(const hwloc_obj_t *)b)->attr->bridge;
+    const struct gtopo_pci *x = *(const struct gtopo_pci *const *)a, *y = *(const struct gtopo_pci *const *)b;
 
-    if (x->downstream.pci.domain != y->downstream.pci.domain)
-        return x->downstream.pci.domain < y->downstream.pci.domain ? -1 : 1;
-    return (int)x->downstream.pci.secondary_bus - (int)y->downstream.pci.secondary_bus;
+    if (x->domain != y->domain)
+        return x->domain < y->domain ? -1 : 1;
+    return (int)x->bus - (int)y->bus;
 }
 
 int gtopo_discover_pci(struct gtopo_discovery *d)
 {
-    hwloc_obj_t *bridges = NULL, object = NULL;
-    size_t count = 0, capacity = 0;
-    int status = 0;
+    const struct gtopo_pci **bridges;
+    size_t count = 0;
+    int status;
 
-    while (!status && (object = hwloc_get_next_bridge(d->topology, object))) {
-        if (object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_HOST || !is_of_interest(d, object))
-            continue;
-        if (gtopo_grow((void **)&bridges, &capacity, count + 1, sizeof *bridges))
-            status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-        else
-            bridges[count++] = object;
-    }
-    if (count)
-        qsort(bridges, count, sizeof *bridges, compare_bridges);
+    if (gtopo_pci_tree_read(&d->pci, &d->sysfs, d->topology) || !(bridges = calloc(d->pci.count + 1, sizeof *bridges)))
+        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
+    status = gtopo_find_left_out_disks(d);
+    for (size_t i = 0; i < d->pci.count; i++)
+        if (d->pci.items[i].is_host_bridge && is_of_interest(d, &d->pci.items[i]))
+            bridges[count++] = &d->pci.items[i];
+    qsort(bridges, count, sizeof *bridges, compare_bridges);
     for (size_t i = 0; !status && i < count; i++)
         status = add_host_bridge(d, bridges[i]);
     free(bridges);
@@ -291,22 +275,25 @@ static int report_locality(struct gtopo_discovery *d)
 
 static int report_no_pci(struct gtopo_discovery *d)
 {
-    if (hwloc_get_next_pcidev(d->topology, NULL) || hwloc_get_next_bridge(d->topology, NULL))
+    if (d->pci.count || hwloc_get_next_pcidev(d->topology, NULL))
         return 0;
     return gtopo_discovery_find(d, "pci-hidden", GTOPO_NOTE, d->machine,
                                 "look from the bare machine, not from a container; make a record with its I/O devices",
                                 "no PCI device is visible: what is on the bus is not in the map");
 }
 
-/* XML may be written without bridges; devices then have no place. */
+/* XML may be written without bridges; where there is no sysfs either, devices then have no place. */
 static int report_no_bridges(struct gtopo_discovery *d)
 {
     hwloc_obj_t device = NULL;
     unsigned count = 0;
 
-    while ((device = hwloc_get_next_pcidev(d->topology, device)))
-        if (device->parent->type != HWLOC_OBJ_BRIDGE && kind_of(d, device) != GTOPO_OBJECT_KINDS)
-            count++;
+    while ((device = hwloc_get_next_pcidev(d->topology, device))) {
+        struct gtopo_pci pci;
+
+        gtopo_pci_of_hwloc(device, &pci);
+        count += !gtopo_pci_tree_find(&d->pci, pci.address) && kind_of(d, &pci) != GTOPO_OBJECT_KINDS;
+    }
     if (!count)
         return 0;
     return gtopo_discovery_find(d, "pci-bridges-hidden", GTOPO_NOTE, d->machine,
@@ -314,33 +301,16 @@ static int report_no_bridges(struct gtopo_discovery *d)
                                 "%u PCI devices are on no host bridge and are not in the map", count);
 }
 
-/* hwloc 2 leaves out devices in PCI domains of more than 16 bits without a word: what is behind Intel's VMD. */
-static int report_wide_domains(struct gtopo_discovery *d)
+/* What hwloc leaves out, and sysfs does not place either. */
+static int report_no_place(struct gtopo_discovery *d)
 {
-    struct gtopo_sysfs_names devices;
-    const char *first = NULL;
-    unsigned count = 0;
-    int status = gtopo_sysfs_list(&d->sysfs, &devices, "sys/bus/pci/devices");
-
-    if (status)
-        return gtopo_fail(d->error, status, NULL, "out of memory");
-    for (size_t i = 0; i < devices.count; i++) {
-        unsigned domain, bus, slot, function;
-
-        if (sscanf(devices.names[i], "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4 || domain <= 0xffff ||
-            hwloc_get_pcidev_by_busid(d->topology, domain, bus, slot, function))
-            continue;
-        first = first ? first : devices.names[i];
-        count++;
-    }
-    if (count)
-        status = gtopo_discovery_find(d, "pci-domain-hidden", GTOPO_NOTE, d->machine,
-                                      "switch VMD off in the firmware, or use a gputopo built with hwloc 3",
-                                      "hwloc %s does not read PCI domains above ffff: %u PCI devices are not in the "
-                                      "map, the first is %s",
-                                      HWLOC_VERSION, count, first);
-    gtopo_sysfs_names_clear(&devices);
-    return status;
+    if (!d->pci.hidden_count)
+        return 0;
+    return gtopo_discovery_find(d, "pci-place-hidden", GTOPO_NOTE, d->machine,
+                                "make the record again, with the links of /sys/bus/pci/devices as they are",
+                                "hwloc %s leaves out %u PCI devices, whose links in sysfs do not say where they are: "
+                                "they are not in the map, the first is %s",
+                                HWLOC_VERSION, d->pci.hidden_count, d->pci.first_hidden);
 }
 
 int gtopo_report_hidden(struct gtopo_discovery *d)
@@ -351,5 +321,5 @@ int gtopo_report_hidden(struct gtopo_discovery *d)
         status = report_no_pci(d);
     if (!status)
         status = report_no_bridges(d);
-    return status ? status : report_wide_domains(d);
+    return status ? status : report_no_place(d);
 }
