@@ -293,7 +293,7 @@ static void a_disk_in_a_wide_domain_that_hwloc_leaves_out_is_on_its_bus(void **s
     assert_number(map, "storage0", GTOPO_ATTRIBUTE_CAPACITY_B, UINT64_C(41943040) * 512);
     assert_parent(map, "storage0", "host-bridge1");
     assert_int_equal(count_of(map, GTOPO_STORAGE), 1);
-    assert_int_equal(findings_of(map, "pci-place-hidden", NULL), 0);
+    assert_int_equal(findings_of(map, "pci-domain-hidden", NULL), 0);
     gtopo_map_free(map);
 }
 

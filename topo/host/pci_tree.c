@@ -7,8 +7,8 @@
 
 /* ---- addresses ---- */
 
-/* "0000:3b:00.0", as the kernel writes it. */
-static int is_address(const char *text)
+/* "0000:3b:00.0", as the kernel writes it; *order puts functions in the order of their addresses. */
+static int read_address(const char *text, uint64_t *order)
 {
     char again[GTOPO_PCI_ADDRESS_MAX];
     unsigned domain, bus, device, function;
@@ -16,6 +16,7 @@ static int is_address(const char *text)
     if (sscanf(text, "%8x:%2x:%2x.%1x", &domain, &bus, &device, &function) != 4)
         return 0;
     snprintf(again, sizeof again, "%04x:%02x:%02x.%x", domain, bus, device, function);
+    *order = (uint64_t)domain << 24 | bus << 16 | device << 8 | function;
     return !strcmp(again, text);
 }
 
@@ -44,10 +45,11 @@ static const char *next_name(const char *path, char name[GTOPO_PCI_ADDRESS_MAX])
 int gtopo_pci_of_path(const char *path, char address[GTOPO_PCI_ADDRESS_MAX])
 {
     char name[GTOPO_PCI_ADDRESS_MAX];
+    uint64_t order;
     int found = 0;
 
     while ((path = next_name(path, name)))
-        if (is_address(name)) {
+        if (read_address(name, &order)) {
             memcpy(address, name, sizeof name);
             found = 1;
         }
@@ -182,6 +184,7 @@ static void read_hwloc(struct gtopo_pci_tree *tree, hwloc_topology_t topology)
 /* A function of sysfs that is not in hwloc's tree. */
 struct left_out {
     const char *address;
+    uint64_t order;
     size_t depth;                      /* bytes of its path */
     char above[GTOPO_PCI_ADDRESS_MAX]; /* "" when its path does not tell */
     unsigned domain, bus;              /* of the host bridge that it is on */
@@ -196,6 +199,7 @@ static void read_path(struct left_out *left_out, const char *path)
 {
     char name[GTOPO_PCI_ADDRESS_MAX] = "", above[GTOPO_PCI_ADDRESS_MAX] = "", next[GTOPO_PCI_ADDRESS_MAX];
     unsigned domain, bus;
+    uint64_t order;
     int is_on_bridge = 0;
 
     left_out->depth = strlen(path);
@@ -208,7 +212,7 @@ static void read_path(struct left_out *left_out, const char *path)
         return;
     if (is_host_bridge(above, &domain, &bus))
         snprintf(left_out->above, sizeof left_out->above, "pci%04x:%02x", left_out->domain, left_out->bus);
-    else if (is_address(above))
+    else if (read_address(above, &order))
         memcpy(left_out->above, above, sizeof above);
 }
 
@@ -243,7 +247,7 @@ static int compare_depths(const void *a, const void *b)
 
     if (x->depth != y->depth)
         return x->depth < y->depth ? -1 : 1;
-    return strverscmp(x->address, y->address);
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static void place(struct gtopo_pci_tree *tree, const struct gtopo_sysfs *sysfs, const struct left_out *left_out)
@@ -270,7 +274,7 @@ static int read_sysfs(struct gtopo_pci_tree *tree, const struct gtopo_sysfs *sys
     for (size_t i = 0; i < names->count; i++) {
         char path[GTOPO_SYSFS_PATH];
 
-        if (!is_address(names->names[i]) || gtopo_pci_tree_find(tree, names->names[i]))
+        if (!read_address(names->names[i], &all[count].order) || gtopo_pci_tree_find(tree, names->names[i]))
             continue;
         all[count].address = names->names[i];
         if (gtopo_sysfs_link(sysfs, path, "sys/bus/pci/devices/%s", names->names[i]))

@@ -306,7 +306,7 @@ static int report_no_place(struct gtopo_discovery *d)
 {
     if (!d->pci.hidden_count)
         return 0;
-    return gtopo_discovery_find(d, "pci-place-hidden", GTOPO_NOTE, d->machine,
+    return gtopo_discovery_find(d, "pci-domain-hidden", GTOPO_NOTE, d->machine,
                                 "make the record again, with the links of /sys/bus/pci/devices as they are",
                                 "hwloc %s leaves out %u PCI devices, whose links in sysfs do not say where they are: "
                                 "they are not in the map, the first is %s",

@@ -3,6 +3,60 @@
 #include "discover.h"
 #include "topo/host/pci.h"
 
+/* Two NVMe behind root ports on the second socket, and a NIC, a GPU and a switch for good measure. */
+static struct fake *domains(void)
+{
+    struct fake *m = fake_machine(2, 2);
+
+    fake_device(m, "0000:00:03.0", "020000", "8086:1572");
+    fake_numa(m, "0000:00:03.0", 0);
+    fake_bridge(m, "10000:00:02.0", 1, 1);
+    fake_numa(m, "10000:00:02.0", 1);
+    fake_bridge(m, "10000:00:03.0", 2, 2);
+    fake_device(m, "10000:01:00.0", "010802", "8086:0a54");
+    fake_device(m, "10000:02:00.0", "010802", "8086:0a54");
+    fake_numa(m, "10000:01:00.0", 1);
+    fake_numa(m, "10000:02:00.0", 1);
+    fake_trained(m, "10000:00:02.0", "4 8.0", "4 8.0");
+    fake_trained(m, "10000:01:00.0", "4 8.0", "4 8.0");
+    fake_disk(m, "10000:01:00.0", "nvme/nvme0", "nvme0n1");
+    fake_disk(m, "10000:02:00.0", "nvme/nvme1", "nvme1n1");
+    fake_bridge(m, "10002:00:00.0", 1, 4);
+    fake_bridge(m, "10002:01:00.0", 2, 4);
+    fake_bridge(m, "10002:02:00.0", 3, 3);
+    fake_bridge(m, "10002:02:01.0", 4, 4);
+    fake_device(m, "10002:03:00.0", "030200", "10de:2330");
+    fake_device(m, "10002:04:00.0", "020700", "15b3:1021");
+    fake_netdev(m, "10002:04:00.0", "ib0");
+    return m;
+}
+
+static void what_is_in_wide_domains_is_in_the_map_with_its_place(void **state)
+{
+    struct fake *m = domains();
+    struct gtopo_map *map = fake_discover(m);
+    struct gtopo_link link = {0};
+
+    (void)state;
+    assert_text(map, "storage0", GTOPO_ATTRIBUTE_PCI_ADDRESS, "10000:01:00.0");
+    assert_text(map, "storage0", GTOPO_ATTRIBUTE_DEVICE, "nvme0n1");
+    assert_text(map, "storage1", GTOPO_ATTRIBUTE_DEVICE, "nvme1n1");
+    assert_text(map, "storage1", GTOPO_ATTRIBUTE_PCI_ID, "8086:0a54");
+    assert_number(map, "storage0", GTOPO_ATTRIBUTE_NUMA, 1);
+    assert_number(map, "host-bridge1", GTOPO_ATTRIBUTE_NUMA, 1);
+    assert_parent(map, "storage0", "host-bridge1");
+    assert_parent(map, "storage1", "host-bridge1");
+    gtopo_map_link_of(map, build_find(map, "storage0"), 0, &link);
+    assert_int_equal(link.width, 4);
+    assert_int_equal(link.speed_MTps, 8000);
+    assert_parent(map, "gpu0", "pci-switch0");
+    assert_parent(map, "nic1", "pci-switch0");
+    assert_text(map, "nic1:1", GTOPO_ATTRIBUTE_NETDEV, "ib0");
+    assert_int_equal(findings_of(map, "pci-domain-hidden", NULL), 0);
+    gtopo_map_free(map);
+    fake_free(m);
+}
+
 /* A GPU and an NVMe disk behind VMD, on the host bridge of bus 97. */
 static struct fake *with_vmd(void)
 {
@@ -57,30 +111,6 @@ static void its_link_has_its_rates_and_its_finding(void **state)
     fake_free(m);
 }
 
-static void a_switch_in_a_wide_domain_is_one_and_its_host_bridge_has_its_node(void **state)
-{
-    struct fake *m = fake_machine(2, 2);
-    struct gtopo_map *map;
-
-    (void)state;
-    fake_bridge(m, "10000:e0:01.0", 0xe1, 0xe9);
-    fake_bridge(m, "10000:e1:00.0", 0xe2, 0xe9);
-    fake_bridge(m, "10000:e2:00.0", 0xe3, 0xe3);
-    fake_bridge(m, "10000:e2:01.0", 0xe4, 0xe4);
-    fake_device(m, "10000:e3:00.0", "010802", "144d:a80a");
-    fake_device(m, "10000:e4:00.0", "020700", "15b3:1021");
-    fake_numa(m, "10000:e4:00.0", 1);
-    fake_netdev(m, "10000:e4:00.0", "ib0");
-    map = fake_discover(m);
-    assert_parent(map, "host-bridge0", "numa1");
-    assert_text(map, "pci-switch0", GTOPO_ATTRIBUTE_PCI_ADDRESS, "10000:e1:00.0");
-    assert_parent(map, "storage0", "pci-switch0");
-    assert_parent(map, "nic0", "pci-switch0");
-    assert_text(map, "nic0:1", GTOPO_ATTRIBUTE_NETDEV, "ib0");
-    gtopo_map_free(map);
-    fake_free(m);
-}
-
 static void what_can_be_taken_out_and_partitions_are_no_disks_there_either(void **state)
 {
     struct fake *m = fake_machine(1, 2);
@@ -99,6 +129,23 @@ static void what_can_be_taken_out_and_partitions_are_no_disks_there_either(void 
     assert_text(map, "storage0", GTOPO_ATTRIBUTE_DEVICE, "sda");
     assert_text(map, "storage1", GTOPO_ATTRIBUTE_DEVICE, "sdb");
     assert_false(is_there(map, "storage2"));
+    gtopo_map_free(map);
+    fake_free(m);
+}
+
+static void thousands_of_devices_are_all_there(void **state)
+{
+    struct fake *m = fake_machine(1, 1);
+    struct gtopo_map *map;
+    char address[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 4096; i++) {
+        snprintf(address, sizeof address, "%x:%02x:%02x.%x", 0x10000 + i / 1024, i / 256 % 4, i / 8 % 32, i % 8);
+        fake_device(m, address, "010802", "8086:0a54");
+    }
+    map = fake_discover(m);
+    assert_text(map, "storage4095", GTOPO_ATTRIBUTE_PCI_ADDRESS, "10003:03:1f.7");
     gtopo_map_free(map);
     fake_free(m);
 }
@@ -127,7 +174,7 @@ static void paths_that_place_nothing_are_said(void **state)
         fake_replace_by_link(m, "sys/bus/pci/devices/10000:00:04.0", targets[i]);
         map = fake_discover(m);
         assert_false(is_there(map, "nic0"));
-        assert_int_equal(findings_of(map, "pci-place-hidden", &finding), 1);
+        assert_int_equal(findings_of(map, "pci-domain-hidden", &finding), 1);
         assert_contains(finding.text, "10000:00:04.0");
         gtopo_map_free(map);
         fake_free(m);
@@ -147,7 +194,7 @@ static void two_functions_below_each_other_are_nowhere(void **state)
     fake_replace_by_link(m, "sys/bus/pci/devices/10000:00:02.0",
                          "../../../devices/pci10000:00/10000:00:01.0/10000:00:02.0");
     map = fake_discover(m);
-    assert_int_equal(findings_of(map, "pci-place-hidden", NULL), 1);
+    assert_int_equal(findings_of(map, "pci-domain-hidden", NULL), 1);
     gtopo_map_free(map);
     fake_free(m);
 }
@@ -180,10 +227,11 @@ static void the_last_function_of_a_path_is_found_and_nothing_like_it(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_in_wide_domains_is_in_the_map_with_its_place),
         cmocka_unit_test(a_disk_behind_vmd_is_on_the_host_bridge_of_vmd),
         cmocka_unit_test(its_link_has_its_rates_and_its_finding),
-        cmocka_unit_test(a_switch_in_a_wide_domain_is_one_and_its_host_bridge_has_its_node),
         cmocka_unit_test(what_can_be_taken_out_and_partitions_are_no_disks_there_either),
+        cmocka_unit_test(thousands_of_devices_are_all_there),
         cmocka_unit_test(paths_that_place_nothing_are_said),
         cmocka_unit_test(two_functions_below_each_other_are_nowhere),
         cmocka_unit_test(the_last_function_of_a_path_is_found_and_nothing_like_it),
