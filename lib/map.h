@@ -150,6 +150,9 @@ uint32_t gtopo_local_find(const struct gtopo_shape *shape, const char *name, siz
 int gtopo_shape_fingerprint(const struct gtopo_map *map, struct gtopo_shape *shape);
 void gtopo_shape_clear(struct gtopo_shape *shape);
 
+/* rails.c: is the NIC a part of another that is in the map: a virtual function, a Data Direct function? */
+int gtopo_nic_is_part(const struct gtopo_map *map, uint32_t nic);
+
 /* As gtopo_path_find(), over network links only. */
 int gtopo_path_find_outside(const struct gtopo_map *map, uint32_t from, uint32_t to, struct gtopo_path *path,
                             struct gtopo_error *error);

@@ -207,7 +207,7 @@ int gtopo_nearest_nics(const struct gtopo_map *map, uint32_t gpu, struct gtopo_n
         return status ? status : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     for (uint32_t id = first; !status && id < first + objects; id++) {
         gtopo_map_object(map, id, &object, NULL);
-        if (object.kind != GTOPO_NIC)
+        if (object.kind != GTOPO_NIC || gtopo_nic_is_part(map, id))
             continue;
         all[found].nic = id;
         status = see_nic(map, gpu, &all[found++], error);

@@ -66,7 +66,45 @@ static int is_software(const struct gtopo_map *map, uint32_t nic)
     return gtopo_map_number(map, nic, GTOPO_ATTRIBUTE_VIRTUAL, &is) && is;
 }
 
-static void choose_nics(struct rails *r)
+static int has_role(const struct gtopo_map *map, uint32_t nic, const char *role)
+{
+    const char *its = gtopo_map_text(map, nic, GTOPO_ATTRIBUTE_ROLE);
+
+    return its && !strcmp(its, role);
+}
+
+int gtopo_nic_is_part(const struct gtopo_map *map, uint32_t nic)
+{
+    return has_role(map, nic, "virtual-function") || has_role(map, nic, "data-direct");
+}
+
+static int is_management(const struct gtopo_map *map, uint32_t nic)
+{
+    return has_role(map, nic, "management");
+}
+
+static void drop(struct rails *r, int (*is_unwanted)(const struct gtopo_map *map, uint32_t nic))
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < r->nic_count; i++)
+        if (!is_unwanted(r->map, r->nics[i]))
+            r->nics[kept++] = r->nics[i];
+    r->nic_count = kept;
+}
+
+/* They serve where there is nothing else. */
+static void drop_management(struct rails *r)
+{
+    size_t management = 0;
+
+    for (size_t i = 0; i < r->nic_count; i++)
+        management += is_management(r->map, r->nics[i]);
+    if (management < r->nic_count)
+        drop(r, is_management);
+}
+
+static void drop_slow(struct rails *r)
 {
     uint64_t fastest = 0;
     size_t kept = 0;
@@ -85,6 +123,57 @@ static void choose_nics(struct rails *r)
             r->nics[kept++] = r->nics[i];
     }
     r->nic_count = kept;
+}
+
+/* The bond that a NIC's first port is a member of, or NULL; *is_rdma when the port has an RDMA device as well. */
+static const char *bond_of(const struct gtopo_map *map, uint32_t nic, int *is_rdma)
+{
+    struct gtopo_link link;
+
+    *is_rdma = 0;
+    for (size_t i = 0; gtopo_map_link_of(map, nic, i, &link) != GTOPO_NONE; i++) {
+        uint32_t port = link.ends[link.ends[0] == nic];
+
+        if (link.kind != GTOPO_LINK_PORT)
+            continue;
+        *is_rdma = gtopo_map_text(map, port, GTOPO_ATTRIBUTE_DEVICE) != NULL;
+        return gtopo_map_text(map, port, GTOPO_ATTRIBUTE_BOND);
+    }
+    return NULL;
+}
+
+/*
+ * Members of a bond are one way out: those that have an RDMA device of their own take part (of RoCE LAG, that is the
+ * one whose device stands for all), and where none has, the first.
+ */
+static int is_in_other_members_place(const struct rails *r, size_t nic)
+{
+    int own, others;
+    const char *bond = bond_of(r->map, r->nics[nic], &own);
+
+    for (size_t i = 0; bond && !own && i < r->nic_count; i++) {
+        const char *other = i == nic ? NULL : bond_of(r->map, r->nics[i], &others);
+
+        if (other && !strcmp(other, bond) && (others || i < nic))
+            return 1;
+    }
+    return 0;
+}
+
+static int drop_bonded(struct rails *r)
+{
+    uint32_t *kept = calloc(r->nic_count + 1, sizeof *kept);
+    size_t count = 0;
+
+    if (!kept)
+        return GTOPO_ENOMEM;
+    for (size_t i = 0; i < r->nic_count; i++)
+        if (!is_in_other_members_place(r, i))
+            kept[count++] = r->nics[i];
+    free(r->nics);
+    r->nics = kept;
+    r->nic_count = count;
+    return 0;
 }
 
 static int list_devices(struct rails *r, uint32_t host, struct gtopo_error *error)
@@ -107,10 +196,12 @@ static int list_devices(struct rails *r, uint32_t host, struct gtopo_error *erro
         else if (object.kind == GTOPO_NIC)
             r->nics[r->nic_count++] = id;
     }
-    choose_nics(r);
+    drop(r, gtopo_nic_is_part);
+    drop_slow(r);
+    drop_management(r);
     if (r->gpu_count > GPUS_MAX || r->nic_count > GPUS_MAX)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "a host of more than %d GPUs or NICs is not one", GPUS_MAX);
-    return 0;
+    return drop_bonded(r) ? gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory") : 0;
 }
 
 static int find_pairs(struct rails *r, struct gtopo_error *error)

@@ -42,6 +42,14 @@ static unsigned kind_of(const struct matrix *m, uint32_t id)
     return object.kind;
 }
 
+/* What is a part of another NIC that is in the table: a virtual function, a Data Direct function. */
+static int is_part_of_nic(const struct matrix *m, uint32_t id)
+{
+    const char *role = gtopo_map_text(m->map, id, GTOPO_ATTRIBUTE_ROLE);
+
+    return role && (!strcmp(role, "virtual-function") || !strcmp(role, "data-direct"));
+}
+
 /* GPUs first, then NICs, as people know the table; then storage, which nvidia-smi does not have. */
 static int list_devices(struct matrix *m, uint32_t host, int with_storage, struct gtopo_error *error)
 {
@@ -54,7 +62,7 @@ static int list_devices(struct matrix *m, uint32_t host, int with_storage, struc
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds - !with_storage; k++)
         for (uint32_t id = first; id < first + count; id++)
-            if (kind_of(m, id) == kinds[k])
+            if (kind_of(m, id) == kinds[k] && !is_part_of_nic(m, id))
                 m->devices[m->count++] = id;
     return 0;
 }

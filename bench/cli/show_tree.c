@@ -56,6 +56,18 @@ static void put_device(const struct tree *t, uint32_t id)
     put_text(t, id, GTOPO_ATTRIBUTE_DRIVER, "  driver %s");
 }
 
+static void put_nic(const struct tree *t, uint32_t id)
+{
+    uint64_t is_direct;
+
+    put_device(t, id);
+    put_text(t, id, GTOPO_ATTRIBUTE_ROLE, "  %s");
+    put_text(t, id, GTOPO_ATTRIBUTE_PHYSICAL_FUNCTION, " of %s");
+    put_text(t, id, GTOPO_ATTRIBUTE_CARD, "  card %s");
+    if (gtopo_map_number(t->map, id, GTOPO_ATTRIBUTE_SOCKET_DIRECT, &is_direct) && is_direct)
+        fputs(" (Socket Direct)", t->out);
+}
+
 static void put_port(const struct tree *t, uint32_t id)
 {
     char text[CLI_TEXT];
@@ -70,6 +82,8 @@ static void put_port(const struct tree *t, uint32_t id)
     put_number(t, id, GTOPO_ATTRIBUTE_LANES, " x%llu");
     put_number(t, id, GTOPO_ATTRIBUTE_LID, "  LID %llu");
     put_number(t, id, GTOPO_ATTRIBUTE_MTU_B, "  MTU %llu");
+    put_text(t, id, GTOPO_ATTRIBUTE_BOND, "  in %s");
+    put_text(t, id, GTOPO_ATTRIBUTE_BOND_MODE, " (%s)");
 }
 
 static void put_object(const struct tree *t, const struct gtopo_object *object)
@@ -90,6 +104,9 @@ static void put_object(const struct tree *t, const struct gtopo_object *object)
         break;
     case GTOPO_PORT:
         put_port(t, object->id);
+        break;
+    case GTOPO_NIC:
+        put_nic(t, object->id);
         break;
     case GTOPO_STORAGE:
         put_device(t, object->id);

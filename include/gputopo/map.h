@@ -90,10 +90,16 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_CPUS,     /**< text: list of logical processors, "0-15,32-47" */
     GTOPO_ATTRIBUTE_MEMORY_B, /**< number, identity, bytes: the kernel's count differs a little on equal machines */
     /* nic, port */
-    GTOPO_ATTRIBUTE_NETDEV,      /**< text, identity */
-    GTOPO_ATTRIBUTE_MAC,         /**< text, identity, "52:54:00:00:00:01" */
-    GTOPO_ATTRIBUTE_GUID,        /**< 64-bit identifier, identity: of the port's own GUID, else of the node */
-    GTOPO_ATTRIBUTE_NODE_GUID,   /**< 64-bit identifier, identity */
+    GTOPO_ATTRIBUTE_ROLE,          /**< text: "fabric", "management", "virtual-function", "data-direct" */
+    GTOPO_ATTRIBUTE_CARD,          /**< text, identity: PCI address of the first function of a card that has several */
+    GTOPO_ATTRIBUTE_SOCKET_DIRECT, /**< number: 1 for a function of a card that is in slots of several sockets */
+    GTOPO_ATTRIBUTE_PHYSICAL_FUNCTION, /**< text, identity: PCI address of what a virtual function is a share of */
+    GTOPO_ATTRIBUTE_NETDEV,            /**< text, identity */
+    GTOPO_ATTRIBUTE_BOND,              /**< text, identity: the bond's netdev, of a port that is a member of one */
+    GTOPO_ATTRIBUTE_BOND_MODE,         /**< text: "802.3ad", "active-backup" */
+    GTOPO_ATTRIBUTE_MAC,               /**< text, identity, "52:54:00:00:00:01" */
+    GTOPO_ATTRIBUTE_GUID,              /**< 64-bit identifier, identity: of the port's own GUID, else of the node */
+    GTOPO_ATTRIBUTE_NODE_GUID,         /**< 64-bit identifier, identity */
     GTOPO_ATTRIBUTE_SYSTEM_GUID, /**< 64-bit identifier, identity: the system image, equal on all functions of a card */
     GTOPO_ATTRIBUTE_LID,         /**< number, identity */
     GTOPO_ATTRIBUTE_SM_LID,      /**< number, identity */
@@ -513,9 +519,11 @@ struct gtopo_rail {
 /**
  * A NIC for each GPU of a host, in the order of the GPUs: every NIC serves as many GPUs as any other, or one more; the
  * worst class of all is as good as can be; and then the sum of the bottlenecks is as high as can be. NICs without a
- * link, made by software, or with less than an eighth of the fastest one's rate take no part. Of the rails @p capacity
- * are written; *count is how many there are, 0 when there is no GPU, no NIC or no way. O(gpus^2 * (gpus + nics)).
- * Errors: GTOPO_EUSAGE for more than 128 GPUs or NICs and for an unsealed map, GTOPO_ENOTFOUND, GTOPO_ENOMEM.
+ * link, made by software, or with less than an eighth of the fastest one's rate take no part; nor do virtual functions,
+ * Data Direct functions, NICs for management where there are others, and members of a bond that another stands for. Of
+ * the rails @p capacity are written; *count is how many there are, 0 when there is no GPU, no NIC or no way. O(gpus^2 *
+ * (gpus + nics)). Errors: GTOPO_EUSAGE for more than 128 GPUs or NICs and for an unsealed map, GTOPO_ENOTFOUND,
+ * GTOPO_ENOMEM.
  */
 GTOPO_API int gtopo_rails(const struct gtopo_map *map, uint32_t host, struct gtopo_rail *rails, size_t capacity,
                           size_t *count, struct gtopo_error *error);

@@ -377,6 +377,34 @@ static inline void fake_rdma_file(const struct fake *m, const char *name, const 
     fake_write(m, text, "sys/class/infiniband/%s/%s", name, file);
 }
 
+/* A bond, and a netdev that is there already as a member of it. */
+static inline void fake_bond(struct fake *m, const char *bond, const char *mode)
+{
+    fake_netdev(m, NULL, bond);
+    fake_net_file(m, bond, "bonding/mode", mode);
+}
+static inline void fake_member(const struct fake *m, const char *netdev, const char *bond, const char *mii_status)
+{
+    char master[FAKE_PATH], entry[FAKE_PATH];
+
+    snprintf(master, sizeof master, "sys/devices/virtual/net/%s", bond);
+    snprintf(entry, sizeof entry, "sys/class/net/%s/master", netdev);
+    fake_link_to(m, master, entry);
+    fake_net_file(m, netdev, "bonding_slave/mii_status", mii_status);
+}
+
+/* A NIC's virtual function. */
+static inline void fake_virtual_function(struct fake *m, const char *address, const char *parent)
+{
+    char folder[FAKE_PATH], link[FAKE_PATH + 16];
+
+    fake_device(m, address, "020000", "15b3:101e");
+    fake_pci_folder(m, address, folder);
+    snprintf(link, sizeof link, "%s/physfn", folder);
+    fake_pci_folder(m, parent, folder);
+    fake_link_to(m, folder, link);
+}
+
 /* An RDMA device of InfiniBand with so many active ports; NULL for a virtual one. */
 static inline void fake_rdma(struct fake *m, const char *address, const char *name, int ports)
 {

@@ -225,21 +225,19 @@ static void what_computes_is_a_gpu_and_what_paints_for_a_service_processor_is_no
     fake_free(m);
 }
 
-static void virtual_functions_are_left_out(void **state)
+static void virtual_functions_of_gpus_are_left_out(void **state)
 {
     struct fake *m = two_sockets();
     struct gtopo_map *map;
 
     (void)state;
-    fake_device(m, "0000:01:00.0", "020000", "15b3:1021");
-    fake_device(m, "0000:01:00.1", "020000", "15b3:101e");
+    fake_device(m, "0000:01:00.0", "030200", "1002:74a1");
+    fake_device(m, "0000:01:02.0", "030200", "1002:74b5");
     fake_link_to(m, "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0",
-                 "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.1/physfn");
-    fake_netdev(m, "0000:01:00.0", "eth0");
-    fake_netdev(m, "0000:01:00.1", "eth1");
+                 "sys/devices/pci0000:00/0000:00:01.0/0000:01:02.0/physfn");
     map = fake_discover(m);
-    assert_true(is_there(map, "nic0:1"));
-    assert_false(is_there(map, "nic1"));
+    assert_true(is_there(map, "gpu0"));
+    assert_false(is_there(map, "gpu1"));
     gtopo_map_free(map);
     fake_free(m);
 }
@@ -408,7 +406,7 @@ int main(void)
         cmocka_unit_test(ports_of_a_switch_fold_into_one_and_root_ports_vanish),
         cmocka_unit_test(a_bridge_to_conventional_pci_is_no_switch),
         cmocka_unit_test(what_computes_is_a_gpu_and_what_paints_for_a_service_processor_is_not),
-        cmocka_unit_test(virtual_functions_are_left_out),
+        cmocka_unit_test(virtual_functions_of_gpus_are_left_out),
         cmocka_unit_test(the_driver_is_the_name_at_the_end_of_its_link),
         cmocka_unit_test(a_link_has_its_negotiated_and_its_capable_rate),
         cmocka_unit_test(a_narrow_link_is_one_warning_with_both_numbers_and_both_ends),

@@ -53,6 +53,9 @@ static struct gtopo_map *map_of(const char *name)
     } else
         options.hwloc_xml = path;
     assert_ok(gtopo_host_discover(map, &options, &error));
+    assert_int_equal(findings_of(map, "nic-missing", NULL) + findings_of(map, "nic-wrong-socket", NULL) +
+                         findings_of(map, "nic-without-port", NULL) + findings_of(map, "gpu-traffic-on-gigabit", NULL),
+                     0);
     fake_free(unpacked);
     build_seal(map);
     text = build_write(map);
@@ -122,6 +125,19 @@ static void lassen_has_four_gpus_and_four_infiniband_ports_on_two_sockets(void *
         port_of(map, rdma, port);
         assert_number(map, port, GTOPO_ATTRIBUTE_LID, lids[i]);
         assert_text(map, port, GTOPO_ATTRIBUTE_STATE, "active");
+    }
+    for (int i = 0; i < 6; i++) {
+        char nic[8];
+
+        snprintf(nic, sizeof nic, "nic%d", i);
+        if (i == 2 || i == 3) { /* Gigabit Ethernet of another card */
+            assert_text(map, nic, GTOPO_ATTRIBUTE_ROLE, "management");
+            assert_text(map, nic, GTOPO_ATTRIBUTE_CARD, "0005:01:00.0");
+            continue;
+        }
+        assert_text(map, nic, GTOPO_ATTRIBUTE_ROLE, "fabric");
+        assert_text(map, nic, GTOPO_ATTRIBUTE_CARD, "0003:01:00.0");
+        assert_number(map, nic, GTOPO_ATTRIBUTE_SOCKET_DIRECT, 1);
     }
     assert_string_equal(class_of(map, "gpu0", "gpu1"), "PIX");
     assert_string_equal(class_of(map, "gpu2", "gpu3"), "PIX");
@@ -197,6 +213,9 @@ static void a_host_of_virtual_functions_has_its_cards(void **state)
         snprintf(rdma, sizeof rdma, "usnic_%d", i);
         port_of(map, rdma, port);
     }
+    assert_text(map, "nic3", GTOPO_ATTRIBUTE_ROLE, "virtual-function");
+    assert_text(map, "nic3", GTOPO_ATTRIBUTE_PHYSICAL_FUNCTION, "0000:0b:00.0");
+    assert_text(map, "nic2", GTOPO_ATTRIBUTE_ROLE, "fabric");
     gtopo_map_free(map);
 }
 
@@ -218,6 +237,47 @@ static void xml_of_version_3_is_refused_with_the_way_out(void **state)
         assert_contains(error.hint, "v2");
     }
     gtopo_map_free(map);
+}
+
+static void four_slingshot_nics_of_perlmutter_are_its_fabric(void **state)
+{
+    struct gtopo_map *map = nccl_sample("simllm-perlmutter-a100-slingshot.xml");
+
+    (void)state;
+    assert_int_equal(count_of(map, GTOPO_NIC), 4);
+    for (int i = 0; i < 4; i++) {
+        char nic[8];
+
+        snprintf(nic, sizeof nic, "nic%d", i);
+        assert_text(map, nic, GTOPO_ATTRIBUTE_ROLE, "fabric");
+    }
+    gtopo_map_free(map);
+}
+
+/* Of all samples one has findings for its NICs: 8 GPUs, and eth0 of 1000 Mb/s. */
+static void no_machine_is_said_to_lack_a_nic_that_does_not(void **state)
+{
+    static const char *const rules[] = {"nic-missing", "nic-wrong-socket", "nic-without-port", "bond-member-down",
+                                        "gpu-traffic-on-gigabit"};
+    DIR *folder = opendir(sample_path("nccl-xml"));
+    struct dirent *entry;
+    unsigned found = 0;
+
+    (void)state;
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        struct gtopo_map *map;
+
+        if (!strstr(entry->d_name, ".xml"))
+            continue;
+        map = nccl_sample(entry->d_name);
+        for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+            found += findings_of(map, rules[i], NULL);
+        assert_int_equal(findings_of(map, "gpu-traffic-on-gigabit", NULL), !strcmp(entry->d_name, "rccl-8p_90a.xml"));
+        gtopo_map_free(map);
+    }
+    closedir(folder);
+    assert_int_equal(found, 1);
 }
 
 /* ---- records ---- */
@@ -306,6 +366,8 @@ int main(void)
         cmocka_unit_test(a_power8_has_a_gpu_on_each_of_four_host_bridges),
         cmocka_unit_test(a_host_of_virtual_functions_has_its_cards),
         cmocka_unit_test(xml_of_version_3_is_refused_with_the_way_out),
+        cmocka_unit_test(four_slingshot_nics_of_perlmutter_are_its_fabric),
+        cmocka_unit_test(no_machine_is_said_to_lack_a_nic_that_does_not),
         cmocka_unit_test(a_gb10_shows_no_pci_and_that_is_said),
         cmocka_unit_test(six_gpus_of_a_power9_are_on_their_sockets_and_their_memory_is_no_place),
         cmocka_unit_test(wrong_localities_give_what_the_kernel_says),

@@ -181,6 +181,78 @@ static void test_management_and_dead_ports(void **state)
     }
 }
 
+/* GPUs, and NICs of these roles, or members of these bonds; NULL for neither. */
+struct part {
+    const char *role, *bond, *rdma;
+};
+
+static struct gtopo_map *machine_of_parts(const struct part *parts, size_t count, const char *gpus)
+{
+    struct gtopo_map *map = build_map();
+    struct gtopo_error error;
+    char word[64];
+
+    build_host(map, "n", "package0 host-bridge0<package0");
+    build_more(map, gpus);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t nic, port;
+
+        snprintf(word, sizeof word, "nic%zu<host-bridge0@16 nic%zu:1<nic%zu", i, i, i);
+        build_more(map, word);
+        snprintf(word, sizeof word, "nic%zu", i);
+        nic = build_find(map, word);
+        strcat(word, ":1");
+        port = build_find(map, word);
+        if (parts[i].role)
+            assert_ok(gtopo_map_set_text(map, nic, GTOPO_ATTRIBUTE_ROLE, parts[i].role, &error));
+        if (parts[i].bond)
+            assert_ok(gtopo_map_set_text(map, port, GTOPO_ATTRIBUTE_BOND, parts[i].bond, &error));
+        if (parts[i].rdma)
+            assert_ok(gtopo_map_set_text(map, port, GTOPO_ATTRIBUTE_DEVICE, parts[i].rdma, &error));
+    }
+    build_seal(map);
+    return map;
+}
+
+static void check_parts(const struct part *parts, size_t count, const char *expected)
+{
+    struct gtopo_map *map = machine_of_parts(parts, count, "gpu0<host-bridge0@32");
+    struct gtopo_rail rails[128];
+
+    assert_int_equal(rails_of(map, rails), *expected != 0);
+    if (*expected)
+        assert_string_equal(nic_of(map, &rails[0]), expected);
+    gtopo_map_free(map);
+}
+
+static void test_roles(void **state)
+{
+    static const struct part parts[] = {{"virtual-function", NULL, NULL},
+                                        {"data-direct", NULL, NULL},
+                                        {"management", NULL, NULL},
+                                        {"fabric", NULL, NULL}};
+
+    (void)state;
+    check_parts(parts, 2, "");
+    check_parts(parts, 3, "nic2"); /* management serves where there is nothing else */
+    check_parts(parts, 4, "nic3");
+}
+
+static void test_bonds(void **state)
+{
+    static const struct part plain[] = {{"fabric", "bond0", NULL}, {"fabric", "bond0", NULL}};
+    static const struct part lag[] = {{"fabric", "bond0", NULL}, {"fabric", "bond0", "mlx5_bond_0"}};
+    struct gtopo_map *map = machine_of_parts(plain, 2, "gpu0<host-bridge0@32 gpu1<host-bridge0@32");
+    struct gtopo_rail rails[128];
+
+    (void)state;
+    check_parts(plain, 2, "nic0");
+    check_parts(lag, 2, "nic1"); /* whose RDMA device stands for both */
+    assert_int_equal(rails_of(map, rails), 2);
+    assert_int_equal(rails[0].nic, rails[1].nic);
+    gtopo_map_free(map);
+}
+
 /* ---- real machines ---- */
 
 static void check_sample(const char *name, size_t gpus, size_t gpus_a_nic, uint32_t path_class)
@@ -209,8 +281,8 @@ static void test_samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_all),
-        cmocka_unit_test(test_management_and_dead_ports),
+        cmocka_unit_test(test_against_all), cmocka_unit_test(test_management_and_dead_ports),
+        cmocka_unit_test(test_roles),       cmocka_unit_test(test_bonds),
         cmocka_unit_test(test_samples),
     };
 

@@ -126,6 +126,8 @@ static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *
         status = gtopo_discover_nccl(d, options->nccl_xml);
     for (size_t i = 0; !options->nccl_xml && !status && i < sizeof phases / sizeof *phases; i++)
         status = phases[i].run(d);
+    if (!status)
+        status = gtopo_judge_nics(d);
     return status ? status : gtopo_join_nvswitches(d);
 }
 

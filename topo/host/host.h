@@ -104,6 +104,8 @@ hwloc_obj_t gtopo_place_of(const struct gtopo_discovery *d, hwloc_obj_t device);
 int gtopo_discover_pci(struct gtopo_discovery *d);
 /* nic.c: the ports of the NICs, and NICs that are on no PCI bus. */
 int gtopo_discover_ports(struct gtopo_discovery *d);
+/* nic_view.c: cards, roles, and findings for NICs; for maps from files of NCCL's too. */
+int gtopo_judge_nics(struct gtopo_discovery *d);
 /* storage.c: disks that are on no PCI bus. */
 int gtopo_discover_other_storage(struct gtopo_discovery *d);
 /* distances.c: links between GPUs. */

@@ -1,190 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ports of NICs. A port is known by its netdev, by its RDMA device and port number, or by both. Netdevs and RDMA
- * devices of a PCI function stand below it in sysfs; a virtual RDMA device (rxe, siw) names its netdev instead.
+ * NICs and which ports they have. Netdevs and RDMA devices of a PCI function stand below it in sysfs; a virtual RDMA
+ * device (rxe, siw) names its netdev instead.
  */
+#include "topo/host/nic.h"
 #include "topo/host/rdma.h"
 #include "lib/text.h"
-#include <ctype.h>
-#include <net/if.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Of a netdev's file "type" (net/if_arp.h). */
-#define ARPHRD_ETHERNET 1
-#define ARPHRD_INFINIBAND_LINK 32
-
-/* ---- a netdev's facts ---- */
-
-static int netdev_number(struct gtopo_discovery *d, uint32_t port, const char *netdev, const char *file,
-                         enum gtopo_attribute attribute)
-{
-    int64_t number;
-
-    if (!gtopo_sysfs_number(&d->sysfs, 1, INT32_MAX, &number, "sys/class/net/%s/%s", netdev, file))
-        return 0;
-    return gtopo_discovery_number(d, port, attribute, (uint64_t)number);
-}
-
-/* Megabits per second; -1 and 4294967295 stand for "not known". */
-static int set_speed(struct gtopo_discovery *d, uint32_t port, const char *netdev)
-{
-    int64_t speed_Mbps;
-
-    if (!gtopo_sysfs_number(&d->sysfs, 1, 10000000, &speed_Mbps, "sys/class/net/%s/speed", netdev))
-        return 0;
-    return gtopo_discovery_number(d, port, GTOPO_ATTRIBUTE_RATE_Bps, (uint64_t)speed_Mbps * 125000);
-}
-
-/* 1 or 0, or -1 when nobody says: a record need not hold the flags. */
-static int is_switched_on(struct gtopo_discovery *d, const char *netdev)
-{
-    int64_t flags;
-
-    return gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &flags, "sys/class/net/%s/flags", netdev) ? !!(flags & IFF_UP)
-                                                                                                 : -1;
-}
-
-/* 1 or 0, or -1 when nobody says. operstate is "unknown" for drivers that do not; then the carrier decides. */
-static int has_link(struct gtopo_discovery *d, const char *netdev)
-{
-    char state[GTOPO_SYSFS_TEXT];
-    int64_t carrier;
-
-    if (gtopo_sysfs_text(&d->sysfs, state, "sys/class/net/%s/operstate", netdev) && strcmp(state, "unknown"))
-        return !strcmp(state, "up");
-    if (!is_switched_on(d, netdev))
-        return 0;
-    return gtopo_sysfs_number(&d->sysfs, 0, 1, &carrier, "sys/class/net/%s/carrier", netdev) ? (int)carrier : -1;
-}
-
-/* A plain Ethernet port that is not used is no fault; one that is switched on and has no cable is worth a look. */
-static int report_no_link(struct gtopo_discovery *d, uint32_t port, const char *netdev)
-{
-    if (is_switched_on(d, netdev) > 0)
-        return gtopo_discovery_find(d, "port-down", GTOPO_WARNING, port, "check the cable and the switch's port",
-                                    "%s is switched on and has no link", netdev);
-    return gtopo_discovery_find(d, "port-off", GTOPO_NOTE, port, "`ip link set DEVICE up` if it should be used",
-                                "%s is switched off", netdev);
-}
-
-/* "52:54:00:00:00:01", and not all zeros. An InfiniBand netdev has an address of 20 bytes, which holds a GID. */
-static int is_mac(const char *text)
-{
-    for (int i = 0; i < 17; i++)
-        if (i % 3 == 2 ? text[i] != ':' : !isxdigit((unsigned char)text[i]))
-            return 0;
-    return !text[17] && strspn(text, "0:") < 17;
-}
-
-static int set_netdev(struct gtopo_discovery *d, uint32_t port, const char *netdev)
-{
-    char text[GTOPO_SYSFS_TEXT];
-    int64_t type = 0;
-    int linked = has_link(d, netdev), status;
-
-    if (!gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &type, "sys/class/net/%s/type", netdev))
-        type = -1;
-    if ((status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_NETDEV, netdev)) ||
-        (status = netdev_number(d, port, netdev, "mtu", GTOPO_ATTRIBUTE_MTU_B)) ||
-        (status = set_speed(d, port, netdev)))
-        return status;
-    if (type == ARPHRD_ETHERNET && gtopo_sysfs_text(&d->sysfs, text, "sys/class/net/%s/address", netdev) &&
-        is_mac(text))
-        status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_MAC, text);
-    if (!status && (type == ARPHRD_ETHERNET || type == ARPHRD_INFINIBAND_LINK))
-        status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_LINK_LAYER,
-                                      type == ARPHRD_ETHERNET ? "Ethernet" : "InfiniBand");
-    if (!status)
-        status = linked < 0 ? gtopo_map_set_unknown(d->map, port, GTOPO_ATTRIBUTE_STATE, d->error)
-                            : gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, linked ? "active" : "down");
-    return status;
-}
-
-/* ---- ports ---- */
-
-/* The slot of a netdev's port, or the free one where it would be; there is always one. */
-static uint32_t *slot_of(const struct gtopo_discovery *d, const char *netdev)
-{
-    size_t mask = d->port_slot_count - 1;
-    size_t slot = gtopo_hash_bytes(GTOPO_HASH_START, netdev, strlen(netdev)) & mask;
-
-    while (d->port_slots[slot] && strcmp(d->ports[d->port_slots[slot] - 1].netdev, netdev))
-        slot = (slot + 1) & mask;
-    return &d->port_slots[slot];
-}
-
-static int grow_slots(struct gtopo_discovery *d)
-{
-    size_t count = d->port_slot_count ? 2 * d->port_slot_count : 64;
-    uint32_t *slots;
-
-    if (2 * d->port_count < d->port_slot_count)
-        return 0;
-    slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return GTOPO_ENOMEM;
-    free(d->port_slots);
-    d->port_slots = slots;
-    d->port_slot_count = count;
-    for (size_t i = 0; i < d->port_count; i++) {
-        uint32_t *slot = slot_of(d, d->ports[i].netdev);
-
-        if (*d->ports[i].netdev && !*slot)
-            *slot = (uint32_t)i + 1;
-    }
-    return 0;
-}
-
-/* The first port of a netdev. */
-static struct gtopo_found_port *find_port(const struct gtopo_discovery *d, const char *netdev)
-{
-    uint32_t slot = d->port_slot_count ? *slot_of(d, netdev) : 0;
-
-    return slot ? &d->ports[slot - 1] : NULL;
-}
-
-static int remember_port(struct gtopo_discovery *d, const struct gtopo_found_port *port)
-{
-    uint32_t *slot;
-
-    if (gtopo_grow((void **)&d->ports, &d->port_capacity, d->port_count + 1, sizeof *d->ports) || grow_slots(d))
-        return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-    slot = slot_of(d, port->netdev);
-    d->ports[d->port_count++] = *port;
-    if (*port->netdev && !*slot)
-        *slot = (uint32_t)d->port_count;
-    return 0;
-}
-
-/*
- * Add a port to a NIC, with the facts of its netdev (NULL for none) and of its RDMA device's port (NULL for none). It
- * gets the number that is wanted, unless the NIC has that or a higher one already; then the next.
- */
-static int add_port(struct gtopo_discovery *d, size_t nic, uint32_t wanted, const char *netdev, const char *rdma,
-                    uint32_t rdma_port)
-{
-    struct gtopo_found_nic *card = &d->nics[nic];
-    struct gtopo_found_port found = {.nic = nic};
-    uint32_t number = wanted > card->last_port ? wanted : card->last_port + 1;
-    uint64_t rate_Bps = 0;
-    int status = gtopo_discovery_add(d, GTOPO_PORT, card->id, number, &found.id);
-
-    card->last_port = number;
-    if (!status && netdev)
-        status = set_netdev(d, found.id, netdev);
-    if (!status && rdma)
-        status = gtopo_rdma_facts(d, found.id, rdma, rdma_port);
-    if (!status && netdev && !rdma && has_link(d, netdev) == 0)
-        status = report_no_link(d, found.id, netdev);
-    if (status)
-        return status;
-    gtopo_map_number(d->map, found.id, GTOPO_ATTRIBUTE_RATE_Bps, &rate_Bps);
-    status = gtopo_discovery_link(d, GTOPO_LINK_PORT, card->id, found.id, rate_Bps);
-    snprintf(found.netdev, sizeof found.netdev, "%s", netdev ? netdev : "");
-    return status ? status : remember_port(d, &found);
-}
 
 /* ---- NICs on the PCI bus ---- */
 
@@ -279,7 +102,7 @@ static int add_rdma_ports(struct gtopo_discovery *d, size_t nic, const char *rdm
         return gtopo_fail(d->error, status, NULL, "out of memory");
     for (size_t i = 0; !status && i < ports.count; i++)
         if (gtopo_sysfs_index(ports.names[i], 255, &number) && number)
-            status = add_port(d, nic, number, netdev_of(d, rdma, number, netdevs), rdma, number);
+            status = gtopo_port_add(d, nic, number, netdev_of(d, rdma, number, netdevs), rdma, number);
     gtopo_sysfs_names_clear(&ports);
     return status ? status : gtopo_rdma_device_facts(d, d->nics[nic].id, rdma);
 }
@@ -298,8 +121,8 @@ static int add_pci_ports(struct gtopo_discovery *d, size_t nic)
     for (size_t i = 0; !status && i < rdmas.count; i++)
         status = add_rdma_ports(d, nic, rdmas.names[i], &netdevs);
     for (size_t i = 0; !status && i < netdevs.count; i++)
-        if (!find_port(d, netdevs.items[i].name))
-            status = add_port(d, nic, (uint32_t)netdevs.items[i].place + 1, netdevs.items[i].name, NULL, 0);
+        if (!gtopo_port_of(d, netdevs.items[i].name))
+            status = gtopo_port_add(d, nic, (uint32_t)netdevs.items[i].place + 1, netdevs.items[i].name, NULL, 0);
     if (!status && !rdmas.count && netdevs.count)
         status = gtopo_discovery_text(d, d->nics[nic].id, GTOPO_ATTRIBUTE_DEVICE, netdevs.items[0].name);
     clear_netdevs(&netdevs);
@@ -328,7 +151,7 @@ static int add_other_nic(struct gtopo_discovery *d, const char *netdev, int is_v
     if (gtopo_grow((void **)&d->nics, &d->nic_capacity, d->nic_count + 1, sizeof *d->nics))
         return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
     d->nics[d->nic_count++] = nic;
-    return add_port(d, d->nic_count - 1, 1, netdev, NULL, 0);
+    return gtopo_port_add(d, d->nic_count - 1, 1, netdev, NULL, 0);
 }
 
 /* Shares of a card that is in the map by itself: virtual functions, and the subfunctions of an auxiliary bus. */
@@ -355,10 +178,10 @@ static int add_other_nics(struct gtopo_discovery *d)
         int64_t type;
 
         /* Only software makes netdevs without a device. What has a class is on the PCI bus. */
-        if (find_port(d, netdev) || !gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/device", netdev) ||
+        if (gtopo_port_of(d, netdev) || !gtopo_sysfs_exists(&d->sysfs, "sys/class/net/%s/device", netdev) ||
             is_share(d, netdev) || gtopo_sysfs_text(&d->sysfs, text, "sys/class/net/%s/device/class", netdev) ||
             !gtopo_sysfs_number(&d->sysfs, 0, INT32_MAX, &type, "sys/class/net/%s/type", netdev) ||
-            (type != ARPHRD_ETHERNET && type != ARPHRD_INFINIBAND_LINK))
+            (type != GTOPO_ARPHRD_ETHERNET && type != GTOPO_ARPHRD_INFINIBAND))
             continue;
         status = add_other_nic(d, netdev, 0);
     }
@@ -369,17 +192,17 @@ static int add_other_nics(struct gtopo_discovery *d)
 /* A virtual RDMA device goes to the port of its netdev; a second one on the same netdev is a port of its own. */
 static int add_virtual_rdma(struct gtopo_discovery *d, const char *rdma, const char *netdev)
 {
-    struct gtopo_found_port *port = find_port(d, netdev);
+    struct gtopo_found_port *port = gtopo_port_of(d, netdev);
     int status = 0;
 
     if (!port) {
         status = add_other_nic(d, netdev, 1);
-        port = find_port(d, netdev);
+        port = gtopo_port_of(d, netdev);
     }
     if (status || !port)
         return status;
     if (gtopo_map_text(d->map, port->id, GTOPO_ATTRIBUTE_DEVICE))
-        return add_port(d, port->nic, 1, netdev, rdma, 1);
+        return gtopo_port_add(d, port->nic, 1, netdev, rdma, 1);
     return gtopo_rdma_facts(d, port->id, rdma, 1);
 }
 

@@ -118,27 +118,32 @@ static const char *state_of(char *text)
 
 static int set_state(struct gtopo_discovery *d, uint32_t port, const char *rdma, uint32_t number)
 {
-    char text[GTOPO_SYSFS_TEXT], physical[GTOPO_SYSFS_TEXT] = "";
+    char text[GTOPO_SYSFS_TEXT];
     const char *state;
-    int status;
+    int status = 0;
 
-    if (gtopo_sysfs_text(&d->sysfs, physical, PORT "phys_state", rdma, number)) {
-        status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_PHYSICAL_STATE, behind_number(physical));
-        if (status)
-            return status;
-    }
-    state = gtopo_sysfs_text(&d->sysfs, text, PORT "state", rdma, number) ? state_of(text) : NULL;
-    if (!state)
-        return gtopo_map_set_unknown(d->map, port, GTOPO_ATTRIBUTE_STATE, d->error);
-    status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, state);
-    /* What is wrong with a virtual device is wrong with its netdev, which has been said. */
-    if (status || !strncmp(state, "active", 6) || gtopo_rdma_is_virtual(d, rdma))
+    if (gtopo_sysfs_text(&d->sysfs, text, PORT "phys_state", rdma, number))
+        status = gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_PHYSICAL_STATE, behind_number(text));
+    if (status)
         return status;
+    state = gtopo_sysfs_text(&d->sysfs, text, PORT "state", rdma, number) ? state_of(text) : NULL;
+    return state ? gtopo_discovery_text(d, port, GTOPO_ATTRIBUTE_STATE, state)
+                 : gtopo_map_set_unknown(d->map, port, GTOPO_ATTRIBUTE_STATE, d->error);
+}
+
+int gtopo_rdma_check(struct gtopo_discovery *d, uint32_t port, const char *rdma, uint32_t number)
+{
+    const char *state = gtopo_map_text(d->map, port, GTOPO_ATTRIBUTE_STATE);
+    const char *physical = gtopo_map_text(d->map, port, GTOPO_ATTRIBUTE_PHYSICAL_STATE);
+
+    /* What is wrong with a virtual device is wrong with its netdev, which has been said. */
+    if (!state || !strncmp(state, "active", 6) || gtopo_rdma_is_virtual(d, rdma))
+        return 0;
     return gtopo_discovery_find(d, "port-down", GTOPO_WARNING, port,
                                 "check the cable and the switch's port; on InfiniBand the subnet manager, on Ethernet "
                                 "`ip link`",
-                                "%s port %u is %s%s%s", rdma, number, state, *physical ? ", " : "",
-                                behind_number(physical));
+                                "%s port %u is %s%s%s", rdma, number, state, physical ? ", " : "",
+                                physical ? physical : "");
 }
 
 /* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". A virtual device gives a rate that it has not. */
@@ -299,6 +304,10 @@ int gtopo_ports_of_hwloc(struct gtopo_discovery *d, const struct gtopo_found_nic
     if (!netdev && !rdma)
         return 0;
     status = gtopo_discovery_text(d, nic->id, GTOPO_ATTRIBUTE_DEVICE, rdma ? rdma->name : netdev->name);
+    if (!status && gtopo_discovery_info(rdma, "NodeGUID", text))
+        status = set_guid(d, nic->id, GTOPO_ATTRIBUTE_NODE_GUID, parse_guid(text));
+    if (!status && gtopo_discovery_info(rdma, "SysImageGUID", text))
+        status = set_guid(d, nic->id, GTOPO_ATTRIBUTE_SYSTEM_GUID, parse_guid(text));
     do
         if (!status)
             status = add_hwloc_port(d, nic->id, number == 1 ? netdev : NULL, rdma, number);

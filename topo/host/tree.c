@@ -4,6 +4,7 @@
  * bridge, and the upstream port and the downstream ports of a switch are one object.
  */
 #include "topo/host/host.h"
+#include "topo/host/nic.h"
 #include "lib/text.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #define CLASS_ACCELERATOR 0x12
 #define CLASS_INFINIBAND 0x0c06 /* of adapters older than the network class 0x0207 */
 #define CLASS_OTHER_BRIDGE 0x0680
+#define CLASS_DMA 0x0801 /* of a ConnectX-8's Data Direct function */
 #define VENDOR_NVIDIA 0x10de
+#define VENDOR_MELLANOX 0x15b3
 
 /* Display controllers that no one computes on: of management controllers and of virtual machines. */
 static const unsigned plain_display_vendors[] = {
@@ -73,8 +76,11 @@ static int add_device(struct gtopo_discovery *d, enum gtopo_object_kind kind, co
 static int add_nic(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *device)
 {
     struct gtopo_found_nic nic = {.object = device->hwloc};
+    char parent[GTOPO_PCI_ADDRESS_MAX];
     int status = add_device(d, GTOPO_NIC, place, device, &nic.id);
 
+    if (!status && gtopo_nic_physical_function(d, device, parent))
+        status = gtopo_discovery_text(d, nic.id, GTOPO_ATTRIBUTE_PHYSICAL_FUNCTION, parent);
     if (status)
         return status;
     snprintf(nic.address, sizeof nic.address, "%s", device->address);
@@ -87,13 +93,14 @@ static int add_nic(struct gtopo_discovery *d, const struct place *place, const s
 /* What a PCI device is in the map, or GTOPO_OBJECT_KINDS for what is not in it. */
 static enum gtopo_object_kind kind_of(const struct gtopo_discovery *d, const struct gtopo_pci *pci)
 {
-    /* A virtual function is a share of a card that is in the map already. */
+    if (pci->class_id >> 8 == CLASS_NIC || pci->class_id == CLASS_INFINIBAND ||
+        (pci->class_id == CLASS_DMA && pci->vendor_id == VENDOR_MELLANOX))
+        return GTOPO_NIC;
+    /* Any other virtual function is a share of a card that is in the map already. */
     if (gtopo_sysfs_exists(&d->sysfs, "sys/bus/pci/devices/%s/physfn", pci->address))
         return GTOPO_OBJECT_KINDS;
     if (is_gpu(pci))
         return GTOPO_GPU;
-    if (pci->class_id >> 8 == CLASS_NIC || pci->class_id == CLASS_INFINIBAND)
-        return GTOPO_NIC;
     if (pci->class_id >> 8 == CLASS_STORAGE && gtopo_pci_has_storage(d, pci))
         return GTOPO_STORAGE;
     /* hwloc asks the driver too, which knows one whose configuration space cannot be read. */
