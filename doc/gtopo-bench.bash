@@ -17,6 +17,8 @@ _gtopo_bench() {
     words='bandwidth latency both'
   elif [ "$before" = --way ]; then
     words='dma-buf peer-memory staged auto'
+  elif [ "$before" = --driver ]; then
+    words='auto always never'
   elif [ "$before" = --relaxed-ordering ]; then
     words='on off auto'
   elif [ "$before" = --mtu ]; then

@@ -2,8 +2,9 @@
 /* gtopo-bench map: discover a host and write its map. */
 #include "cli.h"
 #include <getopt.h>
+#include <string.h>
 
-enum { FSROOT = 256, HWLOC_XML, NCCL_XML, NAME };
+enum { FSROOT = 256, HWLOC_XML, NCCL_XML, DRIVER, NAME };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where the map goes; - is standard output, the default"},
@@ -14,9 +15,24 @@ static const struct cli_option options[] = {
     {NCCL_XML, "nccl-xml", "FILE",
      "read another machine from a topology file of NCCL's or RCCL's\n"
      "                             (NCCL_TOPO_DUMP_FILE)"},
+    {DRIVER, "driver", "WHEN",
+     "ask the NVIDIA driver: always, never, or auto, the default: for\n"
+     "                             this machine, not for a record of another"},
     {NAME, "name", "NAME", "the host's name in the map"},
     {0, NULL, NULL, NULL},
 };
+
+/* 0, or -1 for what is no such word. */
+static int parse_driver(const char *word, uint32_t *driver)
+{
+    static const char *const words[] = {
+        [GTOPO_DRIVER_AUTO] = "auto", [GTOPO_DRIVER_ALWAYS] = "always", [GTOPO_DRIVER_NEVER] = "never"};
+
+    for (*driver = 0; *driver < sizeof words / sizeof *words; ++*driver)
+        if (!strcmp(words[*driver], word))
+            return 0;
+    return -1;
+}
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
@@ -40,6 +56,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
             break;
         case NCCL_XML:
             host.nccl_xml = optarg;
+            break;
+        case DRIVER:
+            if (parse_driver(optarg, &host.driver))
+                return cli_usage(command, "--driver takes auto, always or never, not \"%s\"", optarg);
             break;
         case NAME:
             host.name = optarg;

@@ -248,7 +248,7 @@ static void put_devices(const struct matrix *m, unsigned kind, const char *title
 
 /* ---- the table ---- */
 
-/* The processors and the NUMA node near a GPU; that its memory is a NUMA node of its own is not in a map. */
+/* The processors and the NUMA node near a GPU, and the NUMA node that its memory is. */
 static void put_affinity(const struct matrix *m, uint32_t device)
 {
     uint32_t place;
@@ -264,7 +264,10 @@ static void put_affinity(const struct matrix *m, uint32_t device)
         fprintf(m->out, "%s\t%llu", gtopo_map_text(m->map, place, GTOPO_ATTRIBUTE_CPUS), (unsigned long long)index);
     else
         fprintf(m->out, "%s\tN/A", gtopo_map_text(m->map, place, GTOPO_ATTRIBUTE_CPUS));
-    fputs("\t\tN/A\n", m->out);
+    if (gtopo_map_number(m->map, device, GTOPO_ATTRIBUTE_MEMORY_NUMA, &index))
+        fprintf(m->out, "\t\t%llu\n", (unsigned long long)index);
+    else
+        fputs("\t\tN/A\n", m->out);
 }
 
 static int put_row(struct matrix *m, size_t i, struct gtopo_error *error)

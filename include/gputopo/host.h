@@ -12,6 +12,13 @@
 extern "C" {
 #endif
 
+/** Whether the machine's GPU driver is asked for what only it knows. */
+enum gtopo_driver {
+    GTOPO_DRIVER_AUTO, /**< when the machine itself is discovered, and not a record of another */
+    GTOPO_DRIVER_ALWAYS,
+    GTOPO_DRIVER_NEVER,
+};
+
 struct gtopo_host_options {
     size_t size;
     /** The host's name in the map; NULL takes the machine's, or the file's when another machine is replayed. */
@@ -28,14 +35,21 @@ struct gtopo_host_options {
      * writes). It tells of NUMA nodes, PCIe switches, GPUs with the links between them, and NICs; nothing else is used.
      */
     const char *nccl_xml;
+    /**
+     * enum gtopo_driver. NVML (libnvidia-ml.so.1) is loaded, asked and closed again. CUDA (libcuda.so.1), where it is
+     * there, is asked for its numbers of the GPUs; it stays loaded and initialised, so that a child of this process
+     * that is forked later, and starts no other program, cannot use CUDA. A topology file of NCCL's is never completed.
+     */
+    uint32_t driver;
 };
 GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
 
 /**
  * Add one host to a map: packages, NUMA nodes, host bridges, PCIe switches, GPUs, NICs with their ports, storage, and
  * the links between them with their negotiated and capable rates. Needs no privilege; what privilege hides is
- * unknown. Adds findings for what is visibly wrong (a port down, a tree that the machine hides). The map is left
- * unsealed. On failure the map may hold part of the host: free it.
+ * unknown. The NVIDIA driver is asked for GPUs, NVLinks and C2C (see `driver`). Adds findings for what is visibly wrong
+ * (a port down, a tree that the machine hides). The map is left unsealed. On failure the map may hold part of the host:
+ * free it.
  *
  * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EVERSION for XML of a version that is not read,
  * GTOPO_EMISSING when hwloc cannot read the machine or gputopo-replay, which reads records, is not installed,

@@ -83,6 +83,18 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_CPU_FAMILY,    /**< number, of a processor of the x86 family */
     GTOPO_ATTRIBUTE_CPU_MODEL,     /**< number, likewise */
     GTOPO_ATTRIBUTE_GPUDIRECT,     /**< number: 1 when a GPU's memory, or a port, can do GPUDirect RDMA */
+    /* gpu, as the driver says it */
+    GTOPO_ATTRIBUTE_NVML_INDEX,     /**< number, identity: its number in NVML and nvidia-smi */
+    GTOPO_ATTRIBUTE_CUDA_ORDINAL,   /**< number, identity: its number in CUDA, in the process that made the map */
+    GTOPO_ATTRIBUTE_MEMORY_NUMA,    /**< number: the operating system's index of the NUMA node that its memory is */
+    GTOPO_ATTRIBUTE_MIG,            /**< number: 1 when MIG is on */
+    GTOPO_ATTRIBUTE_MIG_INSTANCES,  /**< number: of slices, where MIG is on */
+    GTOPO_ATTRIBUTE_MIG_UUIDS,      /**< text, identity: of the slices, "MIG-…,MIG-…" */
+    GTOPO_ATTRIBUTE_NVLINK_VERSION, /**< text: "4.0" */
+    GTOPO_ATTRIBUTE_FABRIC_UUID,    /**< text, identity: the NVLink fabric of several hosts, a cluster */
+    GTOPO_ATTRIBUTE_FABRIC_CLIQUE,  /**< number, identity: which GPUs of the cluster reach each other by NVLink */
+    GTOPO_ATTRIBUTE_NVIDIA_DRIVER,  /**< text, of a machine: "550.54.15" */
+    GTOPO_ATTRIBUTE_CUDA_VISIBLE_DEVICES, /**< text, identity, of a machine: where it was set for who made the map */
     /* machine, package, numa */
     GTOPO_ATTRIBUTE_OS,       /**< text: kernel name and release */
     GTOPO_ATTRIBUTE_OS_INDEX, /**< number */

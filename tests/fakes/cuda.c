@@ -12,6 +12,8 @@
  *
  *   GTOPO_FAKE_CUDA_GPUS=2         how many GPUs; 0: cuInit says CUDA_ERROR_NO_DEVICE
  *   GTOPO_FAKE_CUDA_PCI=A,B,…      their PCI addresses ("0000:1b:00.0" and every 0x20 buses further)
+ *   GTOPO_FAKE_CUDA_UUIDS=A,B,…    their UUIDs ("GPU-00000000-0000-0000-0000-000000000001" and on, as the stand-in for
+ *                                  NVML has them)
  *   GTOPO_FAKE_CUDA_MEMORY=N       bytes of memory of each (1 GiB)
  *   GTOPO_FAKE_CUDA_DEVICE_NAME=…  their name ("Fake GPU")
  *   GTOPO_FAKE_CUDA_MIG=1          their name is that of a MIG slice
@@ -264,6 +266,32 @@ API int cuDeviceGet(int *device, int ordinal)
     if (!is_device(ordinal))
         return INVALID_DEVICE;
     *device = ordinal;
+    return OK;
+}
+
+/* In the order of the list; hidden GPUs are not in it. */
+API int cuDeviceGetUuid(unsigned char uuid[16], int device)
+{
+    const char *list = fake_option("UUIDS", "");
+
+    BEGIN(NEEDS_INIT);
+    if (!is_device(device))
+        return INVALID_DEVICE;
+    memset(uuid, 0, 16);
+    uuid[15] = (unsigned char)(device + 1);
+    for (int i = 0; i < device; i++) {
+        list += strcspn(list, ",");
+        list += *list == ',';
+    }
+    list += strncmp(list, "GPU-", 4) ? 0 : 4;
+    for (int byte = 0; byte < 16 && *list && *list != ','; byte++, list += 2) {
+        unsigned value = 0;
+
+        list += *list == '-';
+        if (sscanf(list, "%2x", &value) != 1)
+            fake_die("GTOPO_FAKE_CUDA_UUIDS is not a list of UUIDs");
+        uuid[byte] = (unsigned char)value;
+    }
     return OK;
 }
 

@@ -89,7 +89,9 @@ int gtopo_discover_gpu_links(struct gtopo_discovery *d)
     int status = 0;
 
     for (size_t i = 0; !status && i < sizeof tables / sizeof *tables; i++) {
-        struct hwloc_distances_s *rates = find(d->topology, tables[i].bandwidths);
+        /* What the driver has told of now goes before what a record tells of then. */
+        int is_told = tables[i].kind == GTOPO_LINK_NVLINK && d->driver_has_nvlinks;
+        struct hwloc_distances_s *rates = is_told ? NULL : find(d->topology, tables[i].bandwidths);
         struct hwloc_distances_s *hops = find(d->topology, tables[i].hops);
 
         if (rates)

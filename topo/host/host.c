@@ -16,6 +16,7 @@ static const struct {
     {"PCI", gtopo_discover_pci},
     {"ports", gtopo_discover_ports},
     {"storage", gtopo_discover_other_storage},
+    {"NVIDIA driver", gtopo_ask_nvidia_driver},
     {"links of GPUs", gtopo_discover_gpu_links},
     {"machine", gtopo_join_machine},
     {"what is hidden", gtopo_report_hidden},
@@ -122,6 +123,8 @@ static int discover(struct gtopo_discovery *d, const struct gtopo_host_options *
     if (status)
         return status;
     d->machine = gtopo_map_host_machine(d->map, d->host);
+    d->asks_driver = options->driver == GTOPO_DRIVER_ALWAYS ||
+                     (options->driver == GTOPO_DRIVER_AUTO && !options->fsroot && !options->hwloc_xml);
     if (options->nccl_xml)
         status = gtopo_discover_nccl(d, options->nccl_xml);
     for (size_t i = 0; !options->nccl_xml && !status && i < sizeof phases / sizeof *phases; i++)
@@ -138,6 +141,8 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
 
     if (options->size != sizeof *options)
         return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_host_options_init()", "the options are not initialised");
+    if (options->driver > GTOPO_DRIVER_NEVER)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "there is no way %u to ask the driver", options->driver);
     if (options->nccl_xml && (options->fsroot || options->hwloc_xml))
         return gtopo_fail(error, GTOPO_EUSAGE, "take the one or the other",
                           "NCCL's file is a machine by itself: it cannot be completed from a record");

@@ -55,6 +55,8 @@ struct gtopo_discovery {
     size_t port_slot_count;
     char *pci_ids;                         /* the database of names, once it was looked for; "" when there is none */
     uint32_t *pci_vendors;                 /* where each vendor's line is in it, plus 1, by number */
+    int asks_driver;                       /* the NVIDIA driver of this machine is that of the host */
+    int driver_has_nvlinks;                /* it has told of NVLinks */
     int machine_used;                      /* something hangs on the machine itself */
     int locality_hidden;                   /* a host bridge of which nobody says where it is */
     const struct gtopo_pci *degraded_link; /* the device or the port above it whose degraded link was reported last */
@@ -108,7 +110,9 @@ int gtopo_discover_ports(struct gtopo_discovery *d);
 int gtopo_judge_nics(struct gtopo_discovery *d);
 /* storage.c: disks that are on no PCI bus. */
 int gtopo_discover_other_storage(struct gtopo_discovery *d);
-/* distances.c: links between GPUs. */
+/* nvml.c: what the NVIDIA driver knows: GPUs, their NVLinks, C2C. */
+int gtopo_ask_nvidia_driver(struct gtopo_discovery *d);
+/* distances.c: links between GPUs that hwloc tells of. */
 int gtopo_discover_gpu_links(struct gtopo_discovery *d);
 /* nvswitch.c: where no GPU joins two groups of NVSwitches that GPUs are linked to, a link between them. */
 int gtopo_join_nvswitches(struct gtopo_discovery *d);

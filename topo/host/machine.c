@@ -2,6 +2,7 @@
 /* The machine, its packages and its NUMA nodes, and the links between them. */
 #include "topo/host/host.h"
 #include "lib/text.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,17 @@ static int set_cpus(struct gtopo_discovery *d, uint32_t id, hwloc_const_cpuset_t
     return status;
 }
 
+/* Words of a mask, none of them empty: hwloc 2.9 ends the process at a comma that no word comes before. */
+static int is_words(const char *mask)
+{
+    char before = ',';
+
+    for (; *mask; before = *mask++)
+        if (!strchr("0123456789abcdefABCDEFx,", *mask) || (before == ',' && !isxdigit((unsigned char)*mask)))
+            return 0;
+    return before != ',';
+}
+
 int gtopo_discovery_cpu_mask(struct gtopo_discovery *d, uint32_t id, const char *mask, int *is_mask)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -50,7 +62,7 @@ int gtopo_discovery_cpu_mask(struct gtopo_discovery *d, uint32_t id, const char 
 
     if (!set)
         return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
-    *is_mask = strspn(mask, "0123456789abcdefABCDEFx,") == strlen(mask) && !hwloc_bitmap_sscanf(set, mask);
+    *is_mask = is_words(mask) && !hwloc_bitmap_sscanf(set, mask);
     if (*is_mask)
         status = set_cpus(d, id, set);
     hwloc_bitmap_free(set);
