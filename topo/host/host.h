@@ -8,6 +8,7 @@
 #include "topo/host/sysfs.h"
 
 #define GTOPO_PCI_ADDRESS_MAX 24
+#define GTOPO_RULE_LOCALITY_HIDDEN "locality-hidden"
 
 /* A NUMA node of the host. */
 struct gtopo_numa_place {
@@ -47,6 +48,7 @@ struct gtopo_discovery {
     char *pci_ids;             /* the database of names, once it was looked for; "" when there is none */
     uint32_t *pci_vendors;     /* where each vendor's line is in it, plus 1, by number */
     int machine_used;          /* something hangs on the machine itself */
+    int is_virtual;            /* the machine: what it shows of its buses need not be so */
     int locality_hidden;       /* a host bridge of which nobody says where it is */
     hwloc_obj_t degraded_link; /* the device or the port above it whose degraded link was reported last */
     struct gtopo_error *error;
