@@ -24,6 +24,7 @@ struct writer {
     uint32_t first, count;        /* objects of the host */
     uint32_t *first_child, *next; /* by object - first; GTOPO_NONE */
     uint32_t depth, elements, nets;
+    uint32_t only_numa; /* the one NUMA node with processors, or GTOPO_NONE when there are several */
     int has_xgmi;
     int status;
 };
@@ -140,34 +141,44 @@ static void put_speed(struct writer *w, const struct gtopo_link *link)
         attribute(w, "link_width", "%u", link->width);
 }
 
+/* The class with its third byte, which not every source has. */
+static const char *class_of(const struct writer *w, uint32_t id, unsigned kind)
+{
+    const char *text = text_of(w, id, GTOPO_ATTRIBUTE_PCI_CLASS);
+
+    if (text && strlen(text) == 8)
+        return text;
+    switch (kind) {
+    case GTOPO_GPU:
+        return "0x030200";
+    case GTOPO_NIC:
+        return "0x020000";
+    case GTOPO_NVSWITCH:
+        return "0x068000";
+    default:
+        return "0x060400";
+    }
+}
+
 /* ---- GPUs ---- */
 
-static void put_gpu_link(struct writer *w, uint32_t gpu, const struct gtopo_link *link)
-{
-    uint32_t other = link->ends[link->ends[0] == gpu];
-    struct gtopo_object object = object_of(w, other);
-    const char *address = text_of(w, other, GTOPO_ATTRIBUTE_PCI_ADDRESS);
-    const char *class_id = text_of(w, other, GTOPO_ATTRIBUTE_PCI_CLASS);
+/* A link of a GPU, with what the order in the file goes by. */
+struct gpu_link {
+    struct gtopo_link link;
+    struct gtopo_object other;
+    const char *target;
+};
 
-    if (link->kind == GTOPO_LINK_C2C) {
-        begin(w, "c2c");
-        attribute(w, "bw", "%llu", (unsigned long long)(link->nominal_Bps / link->count / 1000000));
-        attribute(w, "count", "%u", link->count);
-        end_empty(w);
-        return;
-    }
-    if (object.kind != GTOPO_NUMA && !address)
-        return;
-    begin(w, link->kind == GTOPO_LINK_XGMI ? "xgmi" : "nvlink");
-    if (object.kind != GTOPO_NUMA)
-        attribute(w, "target", "%s", address);
-    attribute(w, "count", "%u", link->count);
-    attribute(w, "tclass", "%s",
-              object.kind == GTOPO_NVSWITCH ? "0x068000"
-              : object.kind == GTOPO_NUMA   ? "0x068001"
-              : class_id                    ? class_id
-                                            : "0x030200");
-    end_empty(w);
+/* Of what is no PCI device that can be seen: NCCL's own word for it. */
+#define HIDDEN_TARGET "fffffff:ffff:ff"
+
+static int compare_gpu_links(const void *a, const void *b)
+{
+    const struct gpu_link *x = a, *y = b;
+
+    if (x->link.kind != y->link.kind)
+        return x->link.kind < y->link.kind ? -1 : 1;
+    return strcmp(x->target, y->target);
 }
 
 static int is_gpu_link(const struct gtopo_link *link)
@@ -175,13 +186,56 @@ static int is_gpu_link(const struct gtopo_link *link)
     return link->kind == GTOPO_LINK_NVLINK || link->kind == GTOPO_LINK_XGMI || link->kind == GTOPO_LINK_C2C;
 }
 
+/* The links of a GPU in the order of their targets; NULL for none, or when memory is short. */
+static struct gpu_link *list_gpu_links(struct writer *w, uint32_t gpu, size_t *count)
+{
+    struct gpu_link *links = NULL;
+    struct gtopo_link link;
+    size_t capacity = 0;
+
+    *count = 0;
+    for (size_t i = 0; gtopo_map_link_of(w->map, gpu, i, &link) != GTOPO_NONE; i++) {
+        uint32_t other = link.ends[link.ends[0] == gpu];
+        const char *address = text_of(w, other, GTOPO_ATTRIBUTE_PCI_ADDRESS);
+
+        if (!is_gpu_link(&link))
+            continue;
+        if (gtopo_grow((void **)&links, &capacity, *count + 1, sizeof *links)) {
+            w->status = gtopo_fail(w->error, GTOPO_ENOMEM, NULL, "out of memory");
+            break;
+        }
+        links[(*count)++] = (struct gpu_link){link, object_of(w, other), address ? address : HIDDEN_TARGET};
+    }
+    if (*count)
+        qsort(links, *count, sizeof *links, compare_gpu_links);
+    return links;
+}
+
+static void put_gpu_link(struct writer *w, const struct gpu_link *link)
+{
+    unsigned kind = link->other.kind;
+
+    if (link->link.kind == GTOPO_LINK_C2C) {
+        begin(w, "c2c");
+        attribute(w, "bw", "%llu", (unsigned long long)(link->link.nominal_Bps / link->link.count / 1000000));
+        attribute(w, "count", "%u", link->link.count);
+    } else {
+        begin(w, link->link.kind == GTOPO_LINK_XGMI ? "xgmi" : "nvlink");
+        attribute(w, "target", "%s", link->target);
+        attribute(w, "count", "%u", link->link.count);
+        attribute(w, "tclass", "%s",
+                  kind == GTOPO_NUMA || kind == GTOPO_PACKAGE ? "0x068001" : class_of(w, link->other.id, kind));
+    }
+    end_empty(w);
+}
+
 static void put_gpu(struct writer *w, uint32_t gpu)
 {
     const char *architecture = text_of(w, gpu, GTOPO_ATTRIBUTE_ARCHITECTURE);
     uint32_t number = object_of(w, gpu).number;
-    struct gtopo_link link;
-    size_t of_gpus = 0;
+    struct gpu_link *links;
     uint64_t direct = 0;
+    size_t count;
 
     begin(w, "gpu");
     attribute(w, "dev", "%u", number);
@@ -192,17 +246,16 @@ static void put_gpu(struct writer *w, uint32_t gpu)
     attribute(w, "rank", "%u", number);
     if (gtopo_map_number(w->map, gpu, GTOPO_ATTRIBUTE_GPUDIRECT, &direct))
         attribute(w, "gdr", "%llu", (unsigned long long)direct);
-    for (size_t i = 0; gtopo_map_link_of(w->map, gpu, i, &link) != GTOPO_NONE; i++) {
-        if (!is_gpu_link(&link))
-            continue;
-        if (!of_gpus++)
-            enter(w);
-        put_gpu_link(w, gpu, &link);
-    }
-    if (of_gpus)
+    links = list_gpu_links(w, gpu, &count);
+    if (count)
+        enter(w);
+    for (size_t i = 0; i < count; i++)
+        put_gpu_link(w, &links[i]);
+    if (count)
         leave(w, "gpu");
     else
         end_empty(w);
+    free(links);
 }
 
 /* ---- NICs ---- */
@@ -245,15 +298,13 @@ static void put_children(struct writer *w, uint32_t id);
 
 static void put_pci(struct writer *w, uint32_t id, unsigned kind)
 {
-    const char *class_id = text_of(w, id, GTOPO_ATTRIBUTE_PCI_CLASS);
-    const char *usual = kind == GTOPO_GPU ? "0x030200" : kind == GTOPO_NIC ? "0x020000" : "0x060400";
     struct gtopo_link uplink = uplink_of(w, id);
     int has_ports = kind == GTOPO_NIC && w->first_child[id - w->first] != GTOPO_NONE;
     int is_dump = w->profile == GTOPO_NCCL_DUMP;
 
     begin(w, "pci");
     attribute(w, "busid", "%s", text_of(w, id, GTOPO_ATTRIBUTE_PCI_ADDRESS));
-    attribute(w, "class", "%s", class_id && strlen(class_id) == 8 ? class_id : usual);
+    attribute(w, "class", "%s", class_of(w, id, kind));
     put_ids(w, id, GTOPO_ATTRIBUTE_PCI_ID, "vendor", "device");
     put_ids(w, id, GTOPO_ATTRIBUTE_PCI_SUBSYSTEM, "subsystem_vendor", "subsystem_device");
     put_speed(w, &uplink);
@@ -328,6 +379,14 @@ static void put_cpu_number(struct writer *w, uint32_t numa, enum gtopo_attribute
         attribute(w, name, "%llu", (unsigned long long)number);
 }
 
+/* A host bridge of which the machine does not say where it is. */
+static int is_elsewhere(const struct writer *w, uint32_t id)
+{
+    struct gtopo_object object = object_of(w, id);
+
+    return object.kind == GTOPO_HOST_BRIDGE && object_of(w, object.parent).kind != GTOPO_NUMA;
+}
+
 static void put_cpu(struct writer *w, uint32_t numa)
 {
     const char *cpus = text_of(w, numa, GTOPO_ATTRIBUTE_CPUS);
@@ -349,23 +408,29 @@ static void put_cpu(struct writer *w, uint32_t numa)
     put_cpu_number(w, numa, GTOPO_ATTRIBUTE_CPU_MODEL, "modelid");
     enter(w);
     put_children(w, numa);
+    for (uint32_t id = w->first; numa == w->only_numa && id < w->first + w->count; id++)
+        if (is_elsewhere(w, id))
+            put_children(w, id);
     leave(w, "cpu");
 }
 
 /* ---- the host ---- */
 
-/* NCCL takes a device's NUMA node from the file alone: it must be known. */
+/* NCCL takes a device's NUMA node from the file alone: it must be known, or be the only one. */
 static void check_places(struct writer *w)
 {
-    for (uint32_t id = w->first; id < w->first + w->count && !w->status; id++) {
-        struct gtopo_object object = object_of(w, id);
-        unsigned above = object.parent == GTOPO_NONE ? GTOPO_OBJECT_KINDS : object_of(w, object.parent).kind;
+    unsigned numas = 0;
 
-        if (object.kind == GTOPO_HOST_BRIDGE && above != GTOPO_NUMA)
+    for (uint32_t id = w->first; id < w->first + w->count; id++)
+        if (object_of(w, id).kind == GTOPO_NUMA && text_of(w, id, GTOPO_ATTRIBUTE_CPUS))
+            w->only_numa = numas++ ? GTOPO_NONE : id;
+    for (uint32_t id = w->first; w->only_numa == GTOPO_NONE && id < w->first + w->count; id++)
+        if (is_elsewhere(w, id)) {
             w->status = gtopo_fail(w->error, GTOPO_EMISSING,
                                    "ask the machine's provider for its topology, or look from the bare machine",
                                    "the machine does not say which NUMA node its devices are on: NCCL needs to know");
-    }
+            return;
+        }
 }
 
 static void put_system(struct writer *w)
@@ -412,7 +477,7 @@ static int prepare(struct writer *w, uint32_t host)
 int gtopo_export_nccl(const struct gtopo_map *map, uint32_t host, enum gtopo_nccl_profile profile,
                       gtopo_write_function write, void *context, struct gtopo_error *error)
 {
-    struct writer w = {.map = map, .profile = profile, .context = context, .error = error};
+    struct writer w = {.map = map, .profile = profile, .context = context, .error = error, .only_numa = GTOPO_NONE};
 
     w.status = prepare(&w, host);
     if (!w.status)

@@ -402,6 +402,25 @@ static void test_export_refused(void **state)
     gtopo_map_free(map);
 }
 
+/* What NCCL writes in a virtual machine that shows no NVSwitch: it stays one, is counted, and is written so again. */
+static void test_hidden_nvswitch(void **state)
+{
+    static const char hidden[] = "fffffff:ffff:ff";
+    struct gtopo_map *map =
+        map_of(SYSTEM(CPU("0", GPU("0000:01:00.0", NVSWITCH("fffffff:ffff:ff", "18"))
+                                   GPU("0000:02:00.0", "<nvlink target=\"fffffff:ffff:ff\" count=\"18\"/>"))));
+    char *text = export(map, GTOPO_NCCL_DUMP);
+
+    (void)state;
+    assert_int_equal(gtopo_nvlink_count(map, at(map, "host/gpu0"), at(map, "host/gpu1")), 18);
+    assert_null(gtopo_map_text(map, at(map, "host/nvswitch0"), GTOPO_ATTRIBUTE_PCI_ADDRESS));
+    assert_non_null(strstr(text, hidden));
+    assert_non_null(strstr(strstr(text, hidden) + 1, hidden));
+    assert_same_after_export(map);
+    free(text);
+    gtopo_map_free(map);
+}
+
 static void test_all_samples(void **state)
 {
     DIR *files = opendir(sample_path("nccl-xml"));
@@ -501,11 +520,11 @@ static void test_oci(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),       cmocka_unit_test(test_nvlinks),        cmocka_unit_test(test_ways_by_others),
-        cmocka_unit_test(test_broadcom),   cmocka_unit_test(test_findings),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_deep),       cmocka_unit_test(test_one_source),     cmocka_unit_test(test_all_samples),
-        cmocka_unit_test(test_azure_h100), cmocka_unit_test(test_aws_p4d),        cmocka_unit_test(test_amd),
-        cmocka_unit_test(test_oci),        cmocka_unit_test(test_export_refused),
+        cmocka_unit_test(test_tree),        cmocka_unit_test(test_nvlinks),    cmocka_unit_test(test_ways_by_others),
+        cmocka_unit_test(test_broadcom),    cmocka_unit_test(test_findings),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_deep),        cmocka_unit_test(test_one_source), cmocka_unit_test(test_hidden_nvswitch),
+        cmocka_unit_test(test_all_samples), cmocka_unit_test(test_azure_h100), cmocka_unit_test(test_aws_p4d),
+        cmocka_unit_test(test_amd),         cmocka_unit_test(test_oci),        cmocka_unit_test(test_export_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLASS_NVSWITCH 0x068000
+#define CLASS_PROCESSOR 0x068001 /* of POWER, which has NVLinks */
+
 /* One end's word of how a GPU is linked to something. */
 struct gpu_link {
     uint32_t kind, low, high; /* objects */
@@ -49,6 +52,27 @@ static int is_gpu_link(const struct gtopo_nccl *r, uint32_t element)
     return gtopo_nccl_is(r, element, "nvlink") || gtopo_nccl_is(r, element, "xgmi");
 }
 
+/* What NCCL writes for an NVSwitch that a virtual machine does not show. */
+#define HIDDEN_TARGET "fffffff:ffff:ff"
+
+/* The address that a link leads to; all hidden NVSwitches are one. */
+static int read_target(const struct gtopo_nccl *r, uint32_t element, char bus_id[GTOPO_PCI_ADDRESS_MAX],
+                       unsigned *class_id)
+{
+    const char *text = gtopo_nccl_get(r, element, "target");
+    int status = gtopo_nccl_class(r, element, "tclass", class_id);
+
+    if (status)
+        return status;
+    if (text && !strcmp(text, HIDDEN_TARGET)) {
+        *class_id = *class_id ? *class_id : CLASS_NVSWITCH;
+        snprintf(bus_id, GTOPO_PCI_ADDRESS_MAX, "%s", HIDDEN_TARGET);
+        return 0;
+    }
+    *bus_id = 0;
+    return *class_id == CLASS_PROCESSOR ? 0 : gtopo_nccl_bus_id(r, element, "target", bus_id);
+}
+
 /* NVSwitches are named by those who link to them; few files have them in their tree. */
 static int add_nvswitch_targets(struct gtopo_nccl *r)
 {
@@ -58,10 +82,7 @@ static int add_nvswitch_targets(struct gtopo_nccl *r)
         char bus_id[GTOPO_PCI_ADDRESS_MAX];
         unsigned class_id = 0;
 
-        if (!is_gpu_link(r, e) || (status = gtopo_nccl_class(r, e, "tclass", &class_id)) || class_id != 0x068000)
-            continue;
-        status = gtopo_nccl_bus_id(r, e, "target", bus_id);
-        if (!status)
+        if (is_gpu_link(r, e) && !(status = read_target(r, e, bus_id, &class_id)) && class_id == CLASS_NVSWITCH)
             status = gtopo_nccl_add_target(r, e, bus_id, GTOPO_NONE);
     }
     return status;
@@ -86,7 +107,8 @@ static int settle_targets(struct gtopo_nccl *r)
         if (again)
             target->object = target[-1].object;
         else if (target->object == GTOPO_NONE &&
-                 !(status = gtopo_discovery_add(r->d, GTOPO_NVSWITCH, r->d->machine, 0, &target->object)))
+                 !(status = gtopo_discovery_add(r->d, GTOPO_NVSWITCH, r->d->machine, 0, &target->object)) &&
+                 strcmp(target->bus_id, HIDDEN_TARGET))
             status = gtopo_discovery_text(r->d, target->object, GTOPO_ATTRIBUTE_PCI_ADDRESS, target->bus_id);
     }
     return status;
@@ -128,13 +150,11 @@ static int add_gpu_link(struct gtopo_nccl *r, struct gpu_links *links, uint32_t 
     int status;
 
     if ((status = gtopo_nccl_number(r, element, "count", 1, 1024, 1, &count)) ||
-        (status = gtopo_nccl_class(r, element, "tclass", &class_id)))
+        (status = read_target(r, element, bus_id, &class_id)))
         return status;
-    if (class_id == 0x068001) /* the processor, of POWER */
+    if (class_id == CLASS_PROCESSOR)
         other = cpu_of(r, object);
     else {
-        if ((status = gtopo_nccl_bus_id(r, element, "target", bus_id)))
-            return status;
         target = find_target(r, bus_id);
         if (!target)
             return 0; /* a GPU that this file does not show, as in a container with some of them */

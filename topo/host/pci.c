@@ -193,10 +193,12 @@ static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, 
 {
     char text[16];
     int64_t class_id;
-    int status;
+    int status = 0;
 
-    snprintf(text, sizeof text, "%04x:%04x", pci->vendor_id, pci->device_id);
-    status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ID, text);
+    if (pci->vendor_id) { /* 0 where the configuration space could not be read */
+        snprintf(text, sizeof text, "%04x:%04x", pci->vendor_id, pci->device_id);
+        status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ID, text);
+    }
     snprintf(text, sizeof text, "%04x:%04x", pci->subvendor_id, pci->subdevice_id);
     if (!status && pci->subvendor_id)
         status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_SUBSYSTEM, text);
@@ -204,8 +206,10 @@ static int set_ids(struct gtopo_discovery *d, uint32_t id, const char *address, 
         return status;
     if (gtopo_sysfs_number(&d->sysfs, 0, 0xffffff, &class_id, "sys/bus/pci/devices/%s/class", address))
         snprintf(text, sizeof text, "0x%06x", (unsigned)class_id);
-    else
+    else if (pci->class_id)
         snprintf(text, sizeof text, "0x%04x", pci->class_id);
+    else
+        return 0;
     return gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
 }
 
