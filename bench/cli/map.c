@@ -3,7 +3,7 @@
 #include "cli.h"
 #include <getopt.h>
 
-enum { FSROOT = 256, HWLOC_XML, NCCL_XML, NAME };
+enum { FSROOT = 256, HWLOC_XML, NCCL_XML, OVERLAY, NAME };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where the map goes; - is standard output, the default"},
@@ -14,6 +14,9 @@ static const struct cli_option options[] = {
     {NCCL_XML, "nccl-xml", "FILE",
      "read another machine from a topology file of NCCL's or RCCL's\n"
      "                             (NCCL_TOPO_DUMP_FILE)"},
+    {OVERLAY, "overlay", "FILE",
+     "lay the tree of a topology file of NCCL's, or of a map, over the\n"
+     "                             machine, which hides its own"},
     {NAME, "name", "NAME", "the host's name in the map"},
     {0, NULL, NULL, NULL},
 };
@@ -40,6 +43,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
             break;
         case NCCL_XML:
             host.nccl_xml = optarg;
+            break;
+        case OVERLAY:
+            host.overlay = optarg;
             break;
         case NAME:
             host.name = optarg;

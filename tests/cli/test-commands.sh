@@ -46,4 +46,6 @@ check "an unknown option exits 2" usage_error "--colour" show --colour
 check "a surplus argument exits 2" usage_error "unexpected argument" version now
 check "--path without its second address exits 2" usage_error "two addresses" show --path a
 check "--matrix and --path exclude each other" usage_error "exclude" show --matrix --path a b
+check "a tree over NCCL's file exits 2" usage_error "machine by itself" map --nccl-xml a --overlay b
+check "a missing tree is named" usage_error "none.json.*No such file" map --overlay "$work/none.json"
 finish
