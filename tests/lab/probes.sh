@@ -75,6 +75,7 @@ END
 steps pci-two-sockets 400 << 'END'
 map gtopo-bench map -o -
 matrix gtopo-bench show --matrix
+path gtopo-bench show --path nic0 storage0
 run gtopo-bench run -o - --seconds 1
 loopback gtopo-bench run --loopback -o - --seconds 1
 END
@@ -92,8 +93,9 @@ check "ports have GUID, GIDs with types, and state" json \
 
 step matrix
 shown
-check "NIC and disk on one switch are PIX" stdout_has '^NIC0 +X +SYS +PIX +SYS'
-check "NICs on different sockets are SYS" stdout_has '^NIC1 +SYS +X +SYS +PIX'
+check "NICs on different sockets are SYS" stdout_has $'^NIC1\tSYS\t X \t'
+step path
+check "NIC and disk on one switch are PIX" stdout_has '^class PIX, 2 hops'
 
 step run
 check "both ports are measured, alone and to each other" json \

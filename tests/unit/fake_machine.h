@@ -27,8 +27,8 @@ struct fake {
     char root[FAKE_PATH];
     char all_cpus[32];
     struct {
-        char bus[8]; /* "0000:3b" */
-        char *path;  /* of what is above the bus: "sys/devices/pci0000:00/0000:00:01.0" */
+        char bus[16]; /* "0000:3b" */
+        char *path;   /* of what is above the bus: "sys/devices/pci0000:00/0000:00:01.0" */
     } buses[BUSES_MAX];
     int bus_count;
 };
@@ -228,7 +228,7 @@ static inline void fake_pci_folder(const struct fake *m, const char *address, ch
             snprintf(folder, FAKE_PATH, "%s/%s", m->buses[i].path, address);
             return;
         }
-    snprintf(folder, FAKE_PATH, "sys/devices/pci%.7s/%s", address, address);
+    snprintf(folder, FAKE_PATH, "sys/devices/pci%.*s/%s", (int)strcspn(address, ":") + 3, address, address);
 }
 
 static inline void fake_pci(struct fake *m, const char *address, const char *class_id, const char *ids, uint8_t *config)
@@ -266,7 +266,7 @@ static inline void fake_device(struct fake *m, const char *address, const char *
 static inline void fake_bridge(struct fake *m, const char *address, int secondary, int subordinate)
 {
     uint8_t config[64] = {[14] = 1,
-                          [24] = (uint8_t)strtoul(address + 5, NULL, 16),
+                          [24] = (uint8_t)strtoul(strchr(address, ':') + 1, NULL, 16),
                           [25] = (uint8_t)secondary,
                           [26] = (uint8_t)subordinate};
     char folder[FAKE_PATH];
@@ -274,7 +274,8 @@ static inline void fake_bridge(struct fake *m, const char *address, int secondar
     assert_true(m->bus_count < BUSES_MAX);
     fake_pci(m, address, "060400", "8086:1234", config);
     fake_pci_folder(m, address, folder);
-    snprintf(m->buses[m->bus_count].bus, sizeof m->buses[0].bus, "%.4s:%02x", address, (uint8_t)secondary);
+    snprintf(m->buses[m->bus_count].bus, sizeof m->buses[0].bus, "%.*s:%02x", (int)strcspn(address, ":"), address,
+             (uint8_t)secondary);
     m->buses[m->bus_count++].path = strdup(folder);
 }
 

@@ -150,6 +150,7 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
     if (d.topology)
         hwloc_topology_destroy(d.topology);
     gtopo_sysfs_close(&d.sysfs);
+    gtopo_wide_domains_clear(&d.wide);
     free(d.pci_ids);
     free(d.pci_vendors);
     free(d.numas);

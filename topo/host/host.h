@@ -6,6 +6,7 @@
 #include <hwloc.h>
 #include <gputopo/host.h>
 #include "topo/host/sysfs.h"
+#include "topo/host/wide_domain.h"
 
 #define GTOPO_PCI_ADDRESS_MAX 24
 
@@ -51,6 +52,7 @@ struct gtopo_discovery {
     size_t port_count, port_capacity;
     uint32_t *port_slots; /* of the first port of every netdev, hashed by name; port + 1, 0 is free */
     size_t port_slot_count;
+    struct gtopo_wide_domains wide;
     char *pci_ids;                       /* the database of names, once it was looked for; "" when there is none */
     uint32_t *pci_vendors;               /* where each vendor's line is in it, plus 1, by number */
     int machine_used;                    /* something hangs on the machine itself */

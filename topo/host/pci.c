@@ -11,7 +11,8 @@ void gtopo_pci_address(hwloc_obj_t object, char text[GTOPO_PCI_ADDRESS_MAX])
     const struct hwloc_pcidev_attr_s *pci =
         object->type == HWLOC_OBJ_BRIDGE ? &object->attr->bridge.upstream.pci : &object->attr->pcidev;
 
-    snprintf(text, GTOPO_PCI_ADDRESS_MAX, "%04x:%02x:%02x.%01x", pci->domain, pci->bus, pci->dev, pci->func);
+    snprintf(text, GTOPO_PCI_ADDRESS_MAX, "%04x:%02x:%02x.%01x", gtopo_pci_domain(object, pci->domain), pci->bus,
+             pci->dev, pci->func);
 }
 
 /* ---- the link ---- */

@@ -160,7 +160,7 @@ static int is_other_disk(const struct gtopo_discovery *d, hwloc_obj_t object)
 {
     static const char *const made_by_software[] = {"loop", "zram", "dm-", "md"};
 
-    if (!is_disk(object) || object->parent->type == HWLOC_OBJ_PCI_DEVICE)
+    if (!is_disk(object) || object->userdata || object->parent->type == HWLOC_OBJ_PCI_DEVICE)
         return 0;
     for (size_t i = 0; i < sizeof made_by_software / sizeof *made_by_software; i++)
         if (!strncmp(object->name, made_by_software[i], strlen(made_by_software[i])))

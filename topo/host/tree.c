@@ -249,22 +249,34 @@ static int is_of_interest(const struct gtopo_discovery *d, hwloc_obj_t bridge)
 
 static int compare_bridges(const void *a, const void *b)
 {
-    const struct hwloc_bridge_attr_s *x = &(*(const hwloc_obj_t *)a)->attr->bridge;
-    const struct hwloc_bridge_attr_s *y = &(*(const hwloc_obj_t *)b)->attr->bridge;
+    const hwloc_obj_t first = *(const hwloc_obj_t *)a, second = *(const hwloc_obj_t *)b;
+    const struct hwloc_bridge_attr_s *x = &first->attr->bridge, *y = &second->attr->bridge;
+    unsigned domain = gtopo_pci_domain(first, x->downstream.pci.domain);
+    unsigned other = gtopo_pci_domain(second, y->downstream.pci.domain);
 
-    if (x->downstream.pci.domain != y->downstream.pci.domain)
-        return x->downstream.pci.domain < y->downstream.pci.domain ? -1 : 1;
+    if (domain != other)
+        return domain < other ? -1 : 1;
     return (int)x->downstream.pci.secondary_bus - (int)y->downstream.pci.secondary_bus;
+}
+
+/* hwloc's host bridges, then those that it has no room for. */
+static hwloc_obj_t next_host_bridge(const struct gtopo_discovery *d, hwloc_obj_t last, size_t *wide)
+{
+    if (!*wide)
+        while ((last = hwloc_get_next_bridge(d->topology, last)))
+            if (last->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST)
+                return last;
+    return *wide < d->wide.bridge_count ? gtopo_wide_domains_bridge(&d->wide, (*wide)++) : NULL;
 }
 
 int gtopo_discover_pci(struct gtopo_discovery *d)
 {
     hwloc_obj_t *bridges = NULL, object = NULL;
-    size_t count = 0, capacity = 0;
-    int status = 0;
+    size_t count = 0, capacity = 0, wide = 0;
+    int status = gtopo_wide_domains_find(d);
 
-    while (!status && (object = hwloc_get_next_bridge(d->topology, object))) {
-        if (object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_HOST || !is_of_interest(d, object))
+    while (!status && (object = next_host_bridge(d, object, &wide))) {
+        if (!is_of_interest(d, object))
             continue;
         if (gtopo_grow((void **)&bridges, &capacity, count + 1, sizeof *bridges))
             status = gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
@@ -321,33 +333,15 @@ static int report_no_bridges(struct gtopo_discovery *d)
                                 "%u PCI devices are on no host bridge and are not in the map", count);
 }
 
-/* hwloc 2 leaves out devices in PCI domains of more than 16 bits without a word: what is behind Intel's VMD. */
 static int report_wide_domains(struct gtopo_discovery *d)
 {
-    struct gtopo_sysfs_names devices;
-    const char *first = NULL;
-    unsigned count = 0;
-    int status = gtopo_sysfs_list(&d->sysfs, &devices, "sys/bus/pci/devices");
-
-    if (status)
-        return gtopo_fail(d->error, status, NULL, "out of memory");
-    for (size_t i = 0; i < devices.count; i++) {
-        unsigned domain, bus, slot, function;
-
-        if (sscanf(devices.names[i], "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4 || domain <= 0xffff ||
-            hwloc_get_pcidev_by_busid(d->topology, domain, bus, slot, function))
-            continue;
-        first = first ? first : devices.names[i];
-        count++;
-    }
-    if (count)
-        status = gtopo_discovery_find(d, "pci-domain-hidden", GTOPO_NOTE, d->machine,
-                                      "switch VMD off in the firmware, or use a gputopo built with hwloc 3",
-                                      "hwloc %s does not read PCI domains above ffff: %u PCI devices are not in the "
-                                      "map, the first is %s",
-                                      HWLOC_VERSION, count, first);
-    gtopo_sysfs_names_clear(&devices);
-    return status;
+    if (!d->wide.unplaced)
+        return 0;
+    return gtopo_discovery_find(d, "pci-domain-hidden", GTOPO_NOTE, d->machine,
+                                "switch VMD off in the firmware, or use a gputopo built with hwloc 3",
+                                "hwloc %s does not read PCI domains above ffff, and sysfs does not say where %u PCI "
+                                "devices of such domains are: they are not in the map",
+                                HWLOC_VERSION, d->wide.unplaced);
 }
 
 int gtopo_report_hidden(struct gtopo_discovery *d)
