@@ -166,6 +166,16 @@ static int set_ids(struct gtopo_nccl *r, uint32_t element, uint32_t id, unsigned
     return gtopo_discovery_text(r->d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
 }
 
+/* GPUs in a file of RCCL's are AMD's, also where it has no PCI ids. */
+static int set_maker(struct gtopo_nccl *r, uint32_t id, enum gtopo_object_kind kind)
+{
+    const char *version = gtopo_nccl_get(r, 0, "version");
+
+    if (kind != GTOPO_GPU || !version || strcmp(version, "2") || gtopo_map_text(r->d->map, id, GTOPO_ATTRIBUTE_PCI_ID))
+        return 0;
+    return gtopo_discovery_text(r->d, id, GTOPO_ATTRIBUTE_VENDOR, "AMD");
+}
+
 static int set_numa(struct gtopo_nccl *r, uint32_t id, int64_t numa)
 {
     return numa >= 0 ? gtopo_discovery_number(r->d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa)
@@ -336,8 +346,8 @@ static int add_pci(struct gtopo_nccl *r, struct nccl_place *place, uint32_t elem
         return 0;
     if ((status = gtopo_discovery_add(r->d, kind, place->id, 0, &id)) ||
         (status = gtopo_discovery_text(r->d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, bus_id)) ||
-        (status = set_ids(r, element, id, class_id)) || (status = set_numa(r, id, place->numa)) ||
-        (status = gtopo_nccl_add_target(r, element, bus_id, id)))
+        (status = set_ids(r, element, id, class_id)) || (status = set_maker(r, id, kind)) ||
+        (status = set_numa(r, id, place->numa)) || (status = gtopo_nccl_add_target(r, element, bus_id, id)))
         return status;
     r->gpu_count += kind == GTOPO_GPU;
     link.ends[1] = id;
