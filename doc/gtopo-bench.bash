@@ -7,6 +7,8 @@ _gtopo_bench() {
     words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
   elif [ "$command" = help ]; then
     words=$(gtopo-bench help 2> /dev/null | awk '/^  [a-z]/ { print $1 }')
+  elif [ "$command" = export ] && [ "$COMP_CWORD" -eq 2 ] && [[ $word != -* ]]; then
+    words=$(gtopo-bench export --list 2> /dev/null | cut -d' ' -f1)
   elif [ "$before" = --transport ] && [ "$command" = probe ]; then
     words='verbs ofi:shm ofi:tcp copy'
   elif [ "$before" = --transport ]; then

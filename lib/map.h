@@ -135,6 +135,9 @@ int gtopo_attribute_is_identity(enum gtopo_attribute attribute);
 enum gtopo_attribute gtopo_attribute_of_key(const char *key);
 /* The list of values of an object in one of its two stores; walk with next. */
 const struct gtopo_values *gtopo_map_identity_values(const struct gtopo_map *map, struct gtopo_place place);
+/* Set all that an object of another map has on one of this map. Errors: those of gtopo_map_set_text(). */
+int gtopo_map_copy_values(struct gtopo_map *map, uint32_t id, const struct gtopo_map *other, uint32_t other_id,
+                          struct gtopo_error *error);
 int gtopo_values_add_object(struct gtopo_values *values);
 void gtopo_values_clear(struct gtopo_values *values);
 

@@ -25,14 +25,36 @@ static int copy_value(const struct merge *m, const struct gtopo_value *value, ui
     }
 }
 
+static int copy_object(const struct merge *m, const struct gtopo_values *values, uint32_t local, uint32_t id)
+{
+    int status = 0;
+
+    for (uint32_t i = values->first[local]; !status && i != GTOPO_NONE; i = values->items[i].next)
+        status = copy_value(m, &values->items[i], id);
+    return status;
+}
+
 static int copy_values(const struct merge *m, const struct gtopo_values *values, uint32_t first_object)
 {
     int status = 0;
 
-    for (uint32_t local = 0; local < values->object_count; local++)
-        for (uint32_t i = values->first[local]; !status && i != GTOPO_NONE; i = values->items[i].next)
-            status = copy_value(m, &values->items[i], first_object + local);
+    for (uint32_t local = 0; !status && local < values->object_count; local++)
+        status = copy_object(m, values, local, first_object + local);
     return status;
+}
+
+int gtopo_map_copy_values(struct gtopo_map *map, uint32_t id, const struct gtopo_map *other, uint32_t other_id,
+                          struct gtopo_error *error)
+{
+    struct merge m = {.to = map, .from = other, .error = error};
+    struct gtopo_place place;
+    int status = 0;
+
+    if (!gtopo_map_place(other, other_id, &place))
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "there is no object %u to copy from", other_id);
+    if (place.host != GTOPO_NONE)
+        status = copy_object(&m, &other->shapes[other->hosts[place.host].shape].values, place.local, id);
+    return status ? status : copy_object(&m, gtopo_map_identity_values(other, place), place.local, id);
 }
 
 static int copy_shape(const struct merge *m, const struct gtopo_shape *shape, uint32_t first_object)

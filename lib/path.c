@@ -85,11 +85,17 @@ static void field_init(struct field *field, const struct gtopo_map *map, uint32_
 
 /* ---- rules ---- */
 
+/* What an object is for a way. A host bridge that a hypervisor made up stands for the machine, which hides what is
+ * behind it: that two devices are on it says nothing. */
 static unsigned kind_of(const struct gtopo_map *map, uint32_t object)
 {
     struct gtopo_object o = {0};
+    uint64_t is_virtual = 0;
 
     gtopo_map_object(map, object, &o, NULL);
+    if (o.kind == GTOPO_HOST_BRIDGE && gtopo_map_number(map, object, GTOPO_ATTRIBUTE_VIRTUAL, &is_virtual) &&
+        is_virtual)
+        return GTOPO_MACHINE;
     return o.kind;
 }
 
@@ -395,7 +401,7 @@ static int find(struct search *search, const struct gtopo_map *map, uint32_t fro
     if (status)
         return status;
     field_init(&search->field, map, ends[0].host, ends[1].host);
-    search->from_kind = ends[0].kind;
+    search->from_kind = kind_of(map, from);
     search->to = to;
     status = search_path(search, from, to, path);
     free(search->width);

@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INJECT = 256, HOST };
+enum { INJECT = 256, HOST, LIST };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where it goes; - is standard output, the default"},
     {INJECT, "inject", NULL,
-     "only processors and PCI devices: what NCCL cannot see itself\n"
-     "                             where a machine hides its tree"},
+     "of nccl: only processors and PCI devices, which NCCL cannot\n"
+     "                             see itself where a machine hides its tree"},
     {HOST, "host", "NAME", "which host of a map that has several"},
+    {LIST, "list", NULL, "name the formats"},
     {0, NULL, NULL, NULL},
 };
 
@@ -23,32 +24,17 @@ static int take(void *context, const void *data, size_t size)
     return fwrite(data, 1, size, context) != size;
 }
 
-static int find_host(const struct gtopo_map *map, const char *name, uint32_t *host, struct gtopo_error *error)
-{
-    *host = name ? gtopo_map_find_host(map, name) : 0;
-    if (name && *host == GTOPO_NONE)
-        return gtopo_fail(error, GTOPO_ENOTFOUND, NULL, "the map has no host \"%.255s\"", name);
-    if (!name && gtopo_map_host_count(map) != 1)
-        return gtopo_fail(error, GTOPO_EUSAGE, "name one with --host", "the map has %u hosts; a file for NCCL has one",
-                          gtopo_map_host_count(map));
-    return 0;
-}
-
-static int export_map(const struct gtopo_map *map, const char *name, enum gtopo_nccl_profile profile,
+static int export_map(const struct gtopo_map *map, const char *format, const struct gtopo_export_options *export,
                       const char *output, struct gtopo_error *error)
 {
     char *data = NULL;
     size_t size = 0;
-    FILE *memory;
-    uint32_t host;
-    int status = find_host(map, name, &host, error);
+    FILE *memory = open_memstream(&data, &size);
+    int status;
 
-    if (status)
-        return status;
-    memory = open_memstream(&data, &size);
     if (!memory)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    status = gtopo_export_nccl(map, host, profile, take, memory, error);
+    status = gtopo_export(map, format, export, take, memory, error);
     if (fclose(memory) && !status)
         status = gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     if (!status && strcmp(output, "-"))
@@ -59,44 +45,77 @@ static int export_map(const struct gtopo_map *map, const char *name, enum gtopo_
     return status;
 }
 
-static int run(const struct cli_command *command, int argc, char **argv)
+static int list_formats(void)
 {
-    enum gtopo_nccl_profile profile = GTOPO_NCCL_DUMP;
-    const char *output = "-", *name = NULL;
+    const char *summary, *name;
+
+    for (size_t i = 0; (name = gtopo_export_format(i, &summary)); i++)
+        printf("%-8s  %s\n", name, summary);
+    return CLI_GOOD;
+}
+
+static int is_format(const char *name)
+{
+    const char *format;
+
+    for (size_t i = 0; (format = gtopo_export_format(i, NULL)); i++)
+        if (!strcmp(format, name))
+            return 1;
+    return 0;
+}
+
+static int load_and_export(const char *format, const char *path, const char *host, struct gtopo_export_options *export,
+                           const char *output)
+{
     struct gtopo_map *map = NULL;
     struct gtopo_error error;
-    int letter, status;
+    int status = cli_load(path, &map, &error);
 
+    if (!status && host && (export->host = gtopo_map_find_host(map, host)) == GTOPO_NONE)
+        status = gtopo_fail(&error, GTOPO_ENOTFOUND, NULL, "the map has no host \"%.255s\"", host);
+    else if (!status)
+        status = export_map(map, format, export, output, &error);
+    gtopo_map_free(map);
+    return status ? cli_fail(&error) : CLI_GOOD;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    const char *output = "-", *host = NULL;
+    struct gtopo_export_options export;
+    int letter;
+
+    gtopo_export_options_init(&export);
     while ((letter = cli_next_option(command, argc, argv)) != -1)
         switch (letter) {
         case 'o':
             output = optarg;
             break;
         case INJECT:
-            profile = GTOPO_NCCL_INJECT;
+            export.profile = "inject";
             break;
         case HOST:
-            name = optarg;
+            host = optarg;
             break;
+        case LIST:
+            return list_formats();
         default:
             return CLI_USAGE;
         }
-    if (optind >= argc || strcmp(argv[optind], "nccl"))
-        return cli_usage(command, "name the format: nccl");
+    if (optind >= argc)
+        return cli_usage(command, "name a format; --list names those that there are");
+    if (!is_format(argv[optind]))
+        return cli_usage(command, "there is no format \"%s\"; --list names those that there are", argv[optind]);
     if (optind + 2 < argc)
         return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 2]);
-    status = cli_load(argv[optind + 1], &map, &error); /* NULL when there is none */
-    if (!status)
-        status = export_map(map, name, profile, output, &error);
-    gtopo_map_free(map);
-    return status ? cli_fail(&error) : CLI_GOOD;
+    return load_and_export(argv[optind], argv[optind + 1], host, &export, output); /* NULL when there is no map */
 }
 
 const struct cli_command cli_export = {
     "export",
-    "nccl [MAP]",
+    "FORMAT [MAP]",
     "Write a host of a map as another tool's file",
-    "nccl is a topology file for NCCL (NCCL_TOPO_FILE), or for RCCL where GPUs are joined by XGMI.\n"
+    "FORMAT is nccl: a topology file for NCCL (NCCL_TOPO_FILE), or for RCCL where GPUs are AMD's.\n"
     "MAP is a file that `map` or `run` wrote, hwloc's XML, a topology file of NCCL's, or - for standard input; "
     "without\n"
     "it, this host is discovered.",

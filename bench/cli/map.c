@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <string.h>
 
-enum { FSROOT = 256, HWLOC_XML, NCCL_XML, DRIVER, NAME };
+enum { FSROOT = 256, HWLOC_XML, NCCL_XML, DRIVER, OVERLAY, NAME };
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "where the map goes; - is standard output, the default"},
@@ -18,6 +18,9 @@ static const struct cli_option options[] = {
     {DRIVER, "driver", "WHEN",
      "ask the NVIDIA driver: always, never, or auto, the default: for\n"
      "                             this machine, not for a record of another"},
+    {OVERLAY, "overlay", "FILE",
+     "lay the tree of a topology file of NCCL's, or of a map, over the\n"
+     "                             machine, which hides its own"},
     {NAME, "name", "NAME", "the host's name in the map"},
     {0, NULL, NULL, NULL},
 };
@@ -60,6 +63,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
         case DRIVER:
             if (parse_driver(optarg, &host.driver))
                 return cli_usage(command, "--driver takes auto, always or never, not \"%s\"", optarg);
+            break;
+        case OVERLAY:
+            host.overlay = optarg;
             break;
         case NAME:
             host.name = optarg;

@@ -41,6 +41,14 @@ struct gtopo_host_options {
      * that is forked later, and starts no other program, cannot use CUDA. A topology file of NCCL's is never completed.
      */
     uint32_t driver;
+    /**
+     * A tree to lay over the machine, which hides its own or a part of it: NCCL's topology file of a provider, or a map
+     * (of several hosts, the one of this name). Host bridges, PCIe switches and what hangs below them are the file's,
+     * as are links between GPUs where the machine shows none; everything else, and what each device is, is the
+     * machine's. Devices are the same by UUID, serial number, node GUID or MAC, else by PCI address. The map says that
+     * its tree was given, and finds what only one of the two has.
+     */
+    const char *overlay;
 };
 GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
 
@@ -51,10 +59,11 @@ GTOPO_API void gtopo_host_options_init(struct gtopo_host_options *options);
  * (a port down, a tree that the machine hides). The map is left unsealed. On failure the map may hold part of the host:
  * free it.
  *
- * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot or XML, GTOPO_EVERSION for XML of a version that is not read,
- * GTOPO_EMISSING when hwloc cannot read the machine or gputopo-replay, which reads records, is not installed,
- * GTOPO_ESYSTEM when it cannot be started, GTOPO_EUSAGE for a name that is taken, GTOPO_ENOMEM. Time: hwloc's, plus
- * O(devices log devices).
+ * Errors: GTOPO_EIO and GTOPO_EFORMAT for a bad fsroot, XML or overlay, and for the overlay of another machine (no
+ * device of it is here, another device is at its PCI address, a NUMA node that it names is not here), GTOPO_EVERSION
+ * for XML of a version that is not read, GTOPO_EMISSING when hwloc cannot read the machine or gputopo-replay, which
+ * reads records, is not installed, GTOPO_ESYSTEM when it cannot be started, GTOPO_EUSAGE for a name that is taken,
+ * GTOPO_ENOMEM. Time: hwloc's, plus O(devices log devices).
  */
 GTOPO_API int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *options,
                                   struct gtopo_error *error);

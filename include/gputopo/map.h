@@ -124,7 +124,7 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_MTU_B,          /**< number: the netdev's MTU, bytes */
     GTOPO_ATTRIBUTE_RDMA_MTU_B,     /**< number: the RDMA port's active MTU, bytes */
     GTOPO_ATTRIBUTE_RDMA_MAX_MTU_B, /**< number, bytes */
-    GTOPO_ATTRIBUTE_VIRTUAL,        /**< number: 1 for a software device (rxe, siw, paravirtual) */
+    GTOPO_ATTRIBUTE_VIRTUAL,        /**< number: 1 for what is software: rxe, siw, paravirtual; a virtual machine */
     /* storage */
     GTOPO_ATTRIBUTE_CAPACITY_B, /**< number, bytes */
     GTOPO_ATTRIBUTE_ROTATIONAL, /**< number: 1 for a spinning disk */

@@ -4,7 +4,7 @@
  * no prolog, no tabs, no text, no entities, values of at most 255 bytes, at most 255 elements, and the words for link
  * speeds that its table has, exactly. What would not pass is an error here, before the first byte.
  */
-#include <gputopo/export.h>
+#include "lib/export/exporter.h"
 #include "lib/map.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 struct writer {
     const struct gtopo_map *map;
-    enum gtopo_nccl_profile profile;
+    int is_dump;                /* or "inject": without what NCCL finds by itself */
     gtopo_write_function write; /* NULL: only count and check */
     void *context;
     struct gtopo_error *error;
@@ -25,7 +25,7 @@ struct writer {
     uint32_t *first_child, *next; /* by object - first; GTOPO_NONE */
     uint32_t depth, elements, nets;
     uint32_t only_numa; /* the one NUMA node with processors, or GTOPO_NONE when there are several */
-    int has_xgmi;
+    int is_rccl;        /* there are GPUs of AMD */
     int status;
 };
 
@@ -48,9 +48,9 @@ static void put(struct writer *w, const char *format, ...)
 
 static void begin(struct writer *w, const char *name)
 {
-    if (++w->elements > ELEMENTS_MAX && !w->status)
-        w->status = gtopo_fail(w->error, GTOPO_EUSAGE, "export the profile \"inject\", which has PCI devices only",
-                               "NCCL takes no topology file of more than %d elements", ELEMENTS_MAX);
+    w->elements++;
+    if (w->depth > ELEMENTS_MAX && !w->status)
+        w->status = gtopo_fail(w->error, GTOPO_EUSAGE, NULL, "PCIe switches are nested deeper than NCCL takes them");
     put(w, "%*s<%s", 2 * (int)w->depth, "", name);
 }
 
@@ -300,7 +300,6 @@ static void put_pci(struct writer *w, uint32_t id, unsigned kind)
 {
     struct gtopo_link uplink = uplink_of(w, id);
     int has_ports = kind == GTOPO_NIC && w->first_child[id - w->first] != GTOPO_NONE;
-    int is_dump = w->profile == GTOPO_NCCL_DUMP;
 
     begin(w, "pci");
     attribute(w, "busid", "%s", text_of(w, id, GTOPO_ATTRIBUTE_PCI_ADDRESS));
@@ -308,7 +307,7 @@ static void put_pci(struct writer *w, uint32_t id, unsigned kind)
     put_ids(w, id, GTOPO_ATTRIBUTE_PCI_ID, "vendor", "device");
     put_ids(w, id, GTOPO_ATTRIBUTE_PCI_SUBSYSTEM, "subsystem_vendor", "subsystem_device");
     put_speed(w, &uplink);
-    if (kind != GTOPO_PCI_SWITCH && !(is_dump && (kind == GTOPO_GPU || has_ports))) {
+    if (kind != GTOPO_PCI_SWITCH && !(w->is_dump && (kind == GTOPO_GPU || has_ports))) {
         end_empty(w);
         return;
     }
@@ -333,7 +332,7 @@ static void put_children(struct writer *w, uint32_t id)
             put_children(w, child);
         else if (is_on_pci && (kind == GTOPO_PCI_SWITCH || kind == GTOPO_GPU || kind == GTOPO_NIC))
             put_pci(w, child, kind);
-        else if (kind == GTOPO_NIC && w->profile == GTOPO_NCCL_DUMP)
+        else if (kind == GTOPO_NIC && w->is_dump)
             put_nic(w, child);
     }
 }
@@ -437,7 +436,7 @@ static void put_system(struct writer *w)
 {
     w->elements = w->nets = w->depth = 0;
     begin(w, "system");
-    attribute(w, "version", w->has_xgmi ? "2" : "1"); /* RCCL's, NCCL's */
+    attribute(w, "version", w->is_rccl ? "2" : "1"); /* RCCL's, NCCL's */
     enter(w);
     for (uint32_t id = w->first; id < w->first + w->count && !w->status; id++)
         if (object_of(w, id).kind == GTOPO_NUMA)
@@ -445,13 +444,24 @@ static void put_system(struct writer *w)
     leave(w, "system");
 }
 
+/* A GPU that RCCL is for: by its PCI ids, its maker's name, or links that only AMD's have. */
+static int is_of_amd(const struct writer *w, uint32_t id)
+{
+    const char *pci_id = text_of(w, id, GTOPO_ATTRIBUTE_PCI_ID), *vendor = text_of(w, id, GTOPO_ATTRIBUTE_VENDOR);
+    struct gtopo_link link;
+
+    if (object_of(w, id).kind != GTOPO_GPU)
+        return 0;
+    for (size_t i = 0; gtopo_map_link_of(w->map, id, i, &link) != GTOPO_NONE; i++)
+        if (link.kind == GTOPO_LINK_XGMI)
+            return 1;
+    return (pci_id && !strncmp(pci_id, "1002:", 5)) || (vendor && strstr(vendor, "AMD"));
+}
+
 static int prepare(struct writer *w, uint32_t host)
 {
-    uint32_t first_link, link_count;
     int status = gtopo_map_host_objects(w->map, host, &w->first, &w->count, w->error);
 
-    if (!status)
-        status = gtopo_map_host_links(w->map, host, &first_link, &link_count, w->error);
     if (status)
         return status;
     w->first_child = malloc((w->count + 1) * sizeof *w->first_child);
@@ -465,29 +475,57 @@ static int prepare(struct writer *w, uint32_t host)
         w->next[i] = w->first_child[parent];
         w->first_child[parent] = w->first + i;
     }
-    for (uint32_t i = first_link; i < first_link + link_count; i++) {
-        struct gtopo_link link = {0};
-
-        gtopo_map_link(w->map, i, &link, NULL);
-        w->has_xgmi |= link.kind == GTOPO_LINK_XGMI;
-    }
+    for (uint32_t id = w->first; id < w->first + w->count; id++)
+        w->is_rccl |= is_of_amd(w, id);
     return 0;
 }
 
-int gtopo_export_nccl(const struct gtopo_map *map, uint32_t host, enum gtopo_nccl_profile profile,
-                      gtopo_write_function write, void *context, struct gtopo_error *error)
+/* What to do about a host of too many elements, by what they are. */
+static int fail_count(struct writer *w)
 {
-    struct writer w = {.map = map, .profile = profile, .context = context, .error = error, .only_numa = GTOPO_NONE};
+    uint32_t elements = w->elements, nics = 0;
+    char hint[256];
 
-    w.status = prepare(&w, host);
+    for (uint32_t id = w->first; id < w->first + w->count; id++)
+        nics += object_of(w, id).kind == GTOPO_NIC;
+    w->is_dump = 0;
+    put_system(w);
+    if (w->elements < elements && w->elements <= ELEMENTS_MAX)
+        snprintf(hint, sizeof hint, "export the profile \"inject\", which has PCI devices only: %u elements",
+                 w->elements);
+    else
+        snprintf(hint, sizeof hint,
+                 "leave out devices that no GPU uses: without NICs, of which there are %u, PCI devices alone are %u",
+                 nics, w->elements - nics);
+    return gtopo_fail(w->error, GTOPO_EUSAGE, hint,
+                      "NCCL takes a topology file of at most %d elements; that of this host would have %u",
+                      ELEMENTS_MAX, elements);
+}
+
+static int run(const struct gtopo_export_job *job)
+{
+    struct writer w = {.map = job->map,
+                       .is_dump = !job->profile,
+                       .context = job->context,
+                       .error = job->error,
+                       .only_numa = GTOPO_NONE};
+
+    w.status = prepare(&w, job->host);
     if (!w.status)
         check_places(&w);
     if (!w.status)
         put_system(&w); /* counts and checks */
-    w.write = write;
+    if (!w.status && w.elements > ELEMENTS_MAX)
+        w.status = fail_count(&w);
+    w.write = job->write;
     if (!w.status)
         put_system(&w);
     free(w.first_child);
     free(w.next);
     return w.status;
 }
+
+static const char *const profiles[] = {"dump", "inject", NULL};
+
+const struct gtopo_exporter gtopo_export_nccl = {
+    "nccl", "a topology file for NCCL (NCCL_TOPO_FILE), or for RCCL where GPUs are AMD's", profiles, 1, run};

@@ -46,4 +46,12 @@ check "an unknown option exits 2" usage_error "--colour" show --colour
 check "a surplus argument exits 2" usage_error "unexpected argument" version now
 check "--path without its second address exits 2" usage_error "two addresses" show --path a
 check "--matrix and --path exclude each other" usage_error "exclude" show --matrix --path a b
+check "a tree over NCCL's file exits 2" usage_error "machine by itself" map --nccl-xml a --overlay b
+check "a missing tree is named" usage_error "none.json.*No such file" map --overlay "$work/none.json"
+check "export without a format exits 2" usage_error "name a format" export
+check "an unknown format is named" usage_error 'no format "yaml"' export yaml
+formats_are_listed() { run "$bench" export --list && status_is 0 && stderr_is_empty && stdout_has '^nccl +a topology file'; }
+check "formats are listed" formats_are_listed
+check "a host that is not there is named" usage_error 'no host "z"' export nccl --host z "$GTOPO_SOURCE/tests/fuzz/corpus-map-json/full.json"
+check "a map of several hosts wants one named" usage_error 'has 3 hosts' export nccl "$GTOPO_SOURCE/tests/fuzz/corpus-map-json/full.json"
 finish

@@ -27,5 +27,6 @@ check "operations are completed" offers "read" gtopo-bench probe nic0:1 --operat
 check "transports are completed" offers "ofi:shm ofi:tcp" gtopo-bench probe --transport ofi:
 check "transports of run are others" offers "ofi ofi:shm ofi:tcp verbs" gtopo-bench run --transport ""
 check "ways are completed" offers "peer-memory" gtopo-bench probe --way p
+check "formats are completed" offers "nccl" gtopo-bench export ""
 check "files are completed" offers "$work/stderr $work/stdout" gtopo-bench show "$work/std"
 finish

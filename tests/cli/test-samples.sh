@@ -53,4 +53,16 @@ for file in "$samples"/hwloc/*.xml; do
   check "$(basename "$file"): exit status 2" status_is 2
   check "it says which hwloc reads it" stderr_has 'version 3.*which gputopo runs with, reads version 2'
 done
+
+# A tree over a machine: its own map, and that of another.
+dgx2=$samples/hwloc/nvidiaDGX2.xml
+run "$bench" map --hwloc-xml "$dgx2" -o "$map"
+run "$bench" map --hwloc-xml "$dgx2" --overlay "$map" -o "$again"
+check "its own map over a DGX-2" is_mapped
+same_matrix() { diff <("$bench" show --matrix "$map") <("$bench" show --matrix "$again"); }
+check "gives the same matrix" same_matrix
+run "$bench" map --hwloc-xml "$dgx2" --overlay "$samples/nccl-xml/azure-ndv5.xml" -o "$work/none.json"
+check "another machine's file over it: exit status 2" status_is 2
+check "it says so" stderr_has 'azure-ndv5\.xml'
+check "and nothing is written" test ! -e "$work/none.json"
 finish

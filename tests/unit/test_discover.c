@@ -394,6 +394,65 @@ static void a_machine_without_a_visible_bus_says_so(void **state)
     fake_free(m);
 }
 
+/* The hypervisor's flag or its firmware's name, and no word of a NUMA node: one bus for everything. */
+static void check_virtual(struct fake *m, int is_virtual)
+{
+    static const char *const addresses[] = {"0000:00:05.0", "0000:00:06.0"};
+    struct gtopo_finding finding = {0};
+    struct gtopo_path path;
+    struct gtopo_error error;
+    struct gtopo_map *map;
+
+    fake_device(m, addresses[0], "030200", "10de:2330");
+    fake_device(m, addresses[1], "020700", "15b3:101e");
+    for (int i = 0; i < 2; i++)
+        fake_numa(m, addresses[i], -1);
+    map = fake_discover(m);
+    assert_ok(gtopo_path_find(map, at(map, "gpu0"), at(map, "nic0"), &path, &error));
+    assert_string_equal(gtopo_path_class_name(path.path_class), is_virtual ? "?" : "PHB");
+    gtopo_path_clear(&path);
+    assert_number(map, "machine", GTOPO_ATTRIBUTE_VIRTUAL, is_virtual ? 1 : UINT64_MAX);
+    assert_int_equal(findings_of(map, "locality-hidden", &finding), 1);
+    assert_contains(finding.text, is_virtual ? "virtual machine" : "the machine does not say");
+    assert_contains(finding.next_step, "--overlay");
+    gtopo_map_free(map);
+    fake_free(m);
+}
+
+static void on_the_bus_of_a_virtual_machine_nothing_is_near(void **state)
+{
+    struct fake *m = fake_machine(1, 2);
+
+    (void)state;
+    fake_write(m, "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm", "proc/cpuinfo");
+    check_virtual(m, 1);
+    m = fake_machine(2, 2);
+    fake_write(m, "QEMU", "sys/class/dmi/id/sys_vendor");
+    check_virtual(m, 1);
+    m = fake_machine(1, 2); /* a desktop's one bus is a bus; the word is no part of another */
+    fake_write(m, "flags\t\t: fpu hypervisor_like", "proc/cpuinfo");
+    fake_write(m, "A Maker", "sys/class/dmi/id/sys_vendor");
+    check_virtual(m, 0);
+}
+
+/* An administrator who gives the guest's bus a node has made the tree for it. */
+static void a_bus_of_a_virtual_machine_with_a_node_is_a_bus(void **state)
+{
+    struct fake *m = fake_machine(2, 2);
+    struct gtopo_map *map;
+
+    (void)state;
+    fake_write(m, "flags\t\t: hypervisor", "proc/cpuinfo");
+    fake_device(m, "0000:80:05.0", "030200", "10de:2330");
+    fake_numa(m, "0000:80:05.0", 1);
+    map = fake_discover(m);
+    assert_parent(map, "host-bridge0", "numa1");
+    assert_unknown(map, "host-bridge0", GTOPO_ATTRIBUTE_VIRTUAL);
+    assert_int_equal(findings_of(map, "locality-hidden", NULL), 0);
+    gtopo_map_free(map);
+    fake_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +473,8 @@ int main(void)
         cmocka_unit_test(what_the_kernel_does_not_know_of_a_link_is_unknown),
         cmocka_unit_test(two_hosts_go_into_one_map_and_equal_ones_share_a_shape),
         cmocka_unit_test(a_machine_without_a_visible_bus_says_so),
+        cmocka_unit_test(on_the_bus_of_a_virtual_machine_nothing_is_near),
+        cmocka_unit_test(a_bus_of_a_virtual_machine_with_a_node_is_a_bus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -347,12 +347,23 @@ static void assert_nccl_takes(const char *text)
     }
 }
 
-static char *export(const struct gtopo_map *map, enum gtopo_nccl_profile profile)
+static int try_export(const struct gtopo_map *map, const char *profile, uint32_t host, struct text *text,
+                      struct gtopo_error *error)
+{
+    struct gtopo_export_options options;
+
+    gtopo_export_options_init(&options);
+    options.profile = profile;
+    options.host = host;
+    return gtopo_export(map, "nccl", &options, take, text, error);
+}
+
+static char *export(const struct gtopo_map *map, const char *profile)
 {
     struct text text = {NULL, 0};
     struct gtopo_error error;
 
-    assert_ok(gtopo_export_nccl(map, 0, profile, take, &text, &error));
+    assert_ok(try_export(map, profile, GTOPO_NONE, &text, &error));
     assert_nccl_takes(text.bytes);
     return text.bytes;
 }
@@ -360,10 +371,10 @@ static char *export(const struct gtopo_map *map, enum gtopo_nccl_profile profile
 /* Exported and read again it is the same map, and exported again the same bytes. */
 static void assert_same_after_export(const struct gtopo_map *map)
 {
-    char *first = export(map, GTOPO_NCCL_DUMP), *second, *before = build_write(map), *after;
+    char *first = export(map, NULL), *second, *before = build_write(map), *after;
     struct gtopo_map *again = map_of(first);
 
-    second = export(again, GTOPO_NCCL_DUMP);
+    second = export(again, "dump");
     after = build_write(again);
     assert_string_equal(first, second);
     assert_string_equal(before, after);
@@ -377,7 +388,7 @@ static void assert_same_after_export(const struct gtopo_map *map)
 /* Of a profile without GPUs' own elements the same tree is left. */
 static void assert_injects(const struct gtopo_map *map)
 {
-    char *text = export(map, GTOPO_NCCL_INJECT);
+    char *text = export(map, "inject"), *second;
     struct gtopo_map *again = map_of(text);
     size_t gpus = table.gpus, count = table.count;
 
@@ -386,6 +397,9 @@ static void assert_injects(const struct gtopo_map *map)
     make_table(again);
     assert_int_equal(table.gpus, gpus);
     assert_true(table.count <= count);
+    second = export(again, "inject");
+    assert_string_equal(text, second);
+    free(second);
     free(text);
     gtopo_map_free(again);
 }
@@ -397,12 +411,103 @@ static void test_export_refused(void **state)
     struct gtopo_error error;
 
     (void)state;
-    assert_int_equal(gtopo_export_nccl(map, 0, GTOPO_NCCL_DUMP, take, &text, &error), GTOPO_EUSAGE);
+    assert_int_equal(try_export(map, "dump", 0, &text, &error), GTOPO_EUSAGE);
     assert_non_null(strstr(error.message, "name=\"mlx5&0\""));
     assert_int_equal(text.size, 0);
-    assert_ok(gtopo_export_nccl(map, 0, GTOPO_NCCL_INJECT, take, &text, &error));
+    assert_ok(try_export(map, "inject", 0, &text, &error));
     free(text.bytes);
-    assert_int_equal(gtopo_export_nccl(map, 7, GTOPO_NCCL_DUMP, take, &text, &error), GTOPO_ENOTFOUND);
+    assert_int_equal(try_export(map, NULL, 7, &text, &error), GTOPO_ENOTFOUND);
+    gtopo_map_free(map);
+}
+
+/* A host of so many NICs with two ports each, and a GPU, without or with a chain of switches above it. */
+static struct gtopo_map *wide_host(int nics, int switches)
+{
+    struct gtopo_map *map = build_map();
+    struct gtopo_error error;
+    char word[128], above[32] = "host-bridge0", address[64];
+
+    build_host(map, "h", "numa0<machine host-bridge0<numa0");
+    for (int i = 0; i < switches; i++) {
+        snprintf(word, sizeof word, "pci-switch%d<%s", i, above);
+        build_more(map, word);
+        snprintf(above, sizeof above, "pci-switch%d", i);
+        snprintf(address, sizeof address, "%04x:01:00.0", i + 1);
+        assert_ok(gtopo_map_set_text(map, at(map, above), GTOPO_ATTRIBUTE_PCI_ADDRESS, address, &error));
+    }
+    snprintf(word, sizeof word, "gpu0<%s", above);
+    build_more(map, word);
+    assert_ok(gtopo_map_set_text(map, at(map, "gpu0"), GTOPO_ATTRIBUTE_PCI_ADDRESS, "0000:ff:00.0", &error));
+    for (int i = 0; i < nics; i++) {
+        snprintf(word, sizeof word, "nic%d<host-bridge0 nic%d:1<nic%d nic%d:2<nic%d", i, i, i, i, i);
+        build_more(map, word);
+        snprintf(word, sizeof word, "nic%d", i);
+        snprintf(address, sizeof address, "0000:%02x:00.%d", i / 8, i % 8);
+        assert_ok(gtopo_map_set_text(map, at(map, word), GTOPO_ATTRIBUTE_PCI_ADDRESS, address, &error));
+    }
+    build_seal(map);
+    return map;
+}
+
+/* The system, the processor, the GPU, and of each NIC the device, <nic> and two ports; without GPU's and NICs' own. */
+static void test_too_many_elements(void **state)
+{
+    static const struct {
+        int nics, switches;
+        const char *profile, *says, *hint;
+    } hosts[] = {
+        {62, 0, "dump", "at most 250 elements; that of this host would have 252",
+         "\"inject\", which has PCI devices only: 65"},
+        {248, 0, "inject", "would have 251", "of which there are 248, PCI devices alone are 3"},
+        {248, 0, "dump", "would have 996", "of which there are 248, PCI devices alone are 3"},
+        {0, 1000, "inject", "nested deeper", ""},
+    };
+    struct gtopo_map *map;
+    struct text text = {NULL, 0};
+    struct gtopo_error error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        map = wide_host(hosts[i].nics, hosts[i].switches);
+        assert_fails(GTOPO_EUSAGE, try_export(map, hosts[i].profile, 0, &text, &error));
+        assert_contains(error.message, hosts[i].says);
+        assert_contains(error.hint, hosts[i].hint);
+        assert_int_equal(text.size, 0);
+        gtopo_map_free(map);
+    }
+    map = wide_host(247, 0);
+    free(export(map, "inject"));
+    gtopo_map_free(map);
+}
+
+static void test_formats(void **state)
+{
+    struct gtopo_export_options options;
+    struct gtopo_map *map = build_map();
+    struct text text = {NULL, 0};
+    struct gtopo_error error;
+    const char *summary = NULL;
+
+    (void)state;
+    assert_string_equal(gtopo_export_format(0, &summary), "nccl");
+    assert_contains(summary, "NCCL");
+    assert_null(gtopo_export_format(1000, &summary));
+    build_host(map, "a", "");
+    gtopo_export_options_init(&options);
+    assert_fails(GTOPO_EUSAGE, gtopo_export(map, "nccl", &options, take, &text, &error)); /* unsealed */
+    build_host(map, "b", "");
+    build_seal(map);
+    assert_fails(GTOPO_EUSAGE, gtopo_export(map, "nccl", &options, take, &text, &error));
+    assert_contains(error.message, "2 hosts");
+    assert_fails(GTOPO_EUSAGE, gtopo_export(map, "yaml", &options, take, &text, &error));
+    assert_contains(error.message, "nccl");
+    options.host = 1;
+    options.profile = "all";
+    assert_fails(GTOPO_EUSAGE, gtopo_export(map, "nccl", &options, take, &text, &error));
+    assert_contains(error.message, "dump, inject");
+    options.size = 0;
+    assert_fails(GTOPO_EUSAGE, gtopo_export(map, "nccl", &options, take, &text, &error));
+    assert_int_equal(text.size, 0);
     gtopo_map_free(map);
 }
 
@@ -413,7 +518,7 @@ static void test_hidden_nvswitch(void **state)
     struct gtopo_map *map =
         map_of(SYSTEM(CPU("0", GPU("0000:01:00.0", NVSWITCH("fffffff:ffff:ff", "18"))
                                    GPU("0000:02:00.0", "<nvlink target=\"fffffff:ffff:ff\" count=\"18\"/>"))));
-    char *text = export(map, GTOPO_NCCL_DUMP);
+    char *text = export(map, NULL);
 
     (void)state;
     assert_int_equal(gtopo_nvlink_count(map, at(map, "host/gpu0"), at(map, "host/gpu1")), 18);
@@ -524,11 +629,23 @@ static void test_oci(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),        cmocka_unit_test(test_nvlinks),    cmocka_unit_test(test_ways_by_others),
-        cmocka_unit_test(test_broadcom),    cmocka_unit_test(test_findings),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_deep),        cmocka_unit_test(test_one_source), cmocka_unit_test(test_hidden_nvswitch),
-        cmocka_unit_test(test_all_samples), cmocka_unit_test(test_azure_h100), cmocka_unit_test(test_aws_p4d),
-        cmocka_unit_test(test_amd),         cmocka_unit_test(test_oci),        cmocka_unit_test(test_export_refused),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_nvlinks),
+        cmocka_unit_test(test_ways_by_others),
+        cmocka_unit_test(test_broadcom),
+        cmocka_unit_test(test_findings),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_one_source),
+        cmocka_unit_test(test_hidden_nvswitch),
+        cmocka_unit_test(test_all_samples),
+        cmocka_unit_test(test_azure_h100),
+        cmocka_unit_test(test_aws_p4d),
+        cmocka_unit_test(test_amd),
+        cmocka_unit_test(test_oci),
+        cmocka_unit_test(test_export_refused),
+        cmocka_unit_test(test_too_many_elements),
+        cmocka_unit_test(test_formats),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

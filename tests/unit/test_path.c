@@ -114,6 +114,24 @@ static void a_machine_that_hides_its_buses_gives_unknown(void **state)
     gtopo_map_free(map);
 }
 
+/* On the one bus of a virtual machine, and behind a switch that was given to it. */
+static void a_bus_that_a_hypervisor_made_up_gives_unknown(void **state)
+{
+    struct gtopo_map *map = build_map();
+
+    (void)state;
+    build_host(map, "h",
+               "package0 numa0<package0 host-bridge0<machine gpu0<host-bridge0 nic0<host-bridge0 "
+               "pci-switch0<host-bridge0 gpu1<pci-switch0 nic1<pci-switch0");
+    assert_ok(gtopo_map_set_number(map, at(map, "host-bridge0"), GTOPO_ATTRIBUTE_VIRTUAL, 1, &error));
+    build_seal(map);
+    assert_string_equal(class_between(map, "gpu0", "nic0"), "?");
+    assert_string_equal(class_between(map, "gpu0", "gpu1"), "?");
+    assert_string_equal(class_between(map, "host-bridge0", "gpu0"), "?");
+    assert_string_equal(class_between(map, "gpu1", "nic1"), "PIX");
+    gtopo_map_free(map);
+}
+
 static void a_device_on_no_bus_is_at_its_package(void **state)
 {
     struct gtopo_map *map = build_map();
@@ -401,6 +419,7 @@ int main(void)
         cmocka_unit_test(classes_follow_what_lies_between),
         cmocka_unit_test(links_between_accelerators_have_their_classes),
         cmocka_unit_test(a_machine_that_hides_its_buses_gives_unknown),
+        cmocka_unit_test(a_bus_that_a_hypervisor_made_up_gives_unknown),
         cmocka_unit_test(a_device_on_no_bus_is_at_its_package),
         cmocka_unit_test(devices_of_one_host_meet_inside_before_the_network),
         cmocka_unit_test(across_the_network_the_class_is_net),

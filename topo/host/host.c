@@ -2,6 +2,7 @@
 /* Discovering a host: the phases, in their order, and what they have in common. */
 #include "topo/host/host.h"
 #include "lib/text.h"
+#include "topo/host/overlay.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,9 +144,11 @@ int gtopo_host_discover(struct gtopo_map *map, const struct gtopo_host_options *
         return gtopo_fail(error, GTOPO_EUSAGE, "call gtopo_host_options_init()", "the options are not initialised");
     if (options->driver > GTOPO_DRIVER_NEVER)
         return gtopo_fail(error, GTOPO_EUSAGE, NULL, "there is no way %u to ask the driver", options->driver);
-    if (options->nccl_xml && (options->fsroot || options->hwloc_xml))
+    if (options->nccl_xml && (options->fsroot || options->hwloc_xml || options->overlay))
         return gtopo_fail(error, GTOPO_EUSAGE, "take the one or the other",
                           "NCCL's file is a machine by itself: it cannot be completed from a record");
+    if (options->overlay)
+        return gtopo_overlay_discover(map, options, error);
     status = open_sysfs(&d, options);
     if (!status && !options->nccl_xml)
         status = gtopo_load_topology(options, &d.topology, error);

@@ -8,6 +8,11 @@
 #include "topo/host/pci.h"
 #include "topo/host/sysfs.h"
 
+/* Findings that a tree laid over the machine may settle. */
+#define GTOPO_RULE_LOCALITY_HIDDEN "locality-hidden"
+#define GTOPO_RULE_GPU_LINKS_NOT_IN_FILE "gpu-links-not-in-file"
+#define GTOPO_RULE_PCI_CLASS_NOT_IN_FILE "pci-class-not-in-file"
+
 /* A NUMA node of the host. */
 struct gtopo_numa_place {
     uint32_t id; /* object */
@@ -37,6 +42,8 @@ struct gtopo_found_port {
     char netdev[GTOPO_SYSFS_TEXT]; /* "" for none */
 };
 
+struct gtopo_overlay;
+
 struct gtopo_discovery {
     struct gtopo_map *map;
     hwloc_topology_t topology;
@@ -58,8 +65,10 @@ struct gtopo_discovery {
     int asks_driver;                       /* the NVIDIA driver of this machine is that of the host */
     int driver_has_nvlinks;                /* it has told of NVLinks */
     int machine_used;                      /* something hangs on the machine itself */
+    int is_virtual;                        /* the machine: what it shows of its buses need not be so */
     int locality_hidden;                   /* a host bridge of which nobody says where it is */
     const struct gtopo_pci *degraded_link; /* the device or the port above it whose degraded link was reported last */
+    const struct gtopo_overlay *overlay;   /* the machine that a file is laid over, or NULL */
     struct gtopo_error *error;
 };
 
@@ -89,6 +98,8 @@ const char *gtopo_discovery_info(hwloc_obj_t object, const char *name, char text
 
 /* All of a host from a topology file of NCCL's, in place of the phases. */
 int gtopo_discover_nccl(struct gtopo_discovery *d, const char *path);
+/* The same from its text; `name` stands for it in messages. */
+int gtopo_nccl_read(struct gtopo_discovery *d, const char *name, const char *data, size_t size);
 
 /* ---- the phases, in their order ---- */
 

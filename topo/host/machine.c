@@ -10,6 +10,24 @@
 /* The largest machines have a few hundred; each gets a link to each. */
 #define PACKAGES_MAX 1024
 
+/*
+ * A virtual machine, whose buses its hypervisor made up: by the flag that x86 has for it, else by what the firmware is
+ * called (as systemd-detect-virt(1) tells them). An administrator who gives the guest a tree gives its buses nodes.
+ */
+static int find_virtual(struct gtopo_discovery *d)
+{
+    static const char *const names[] = {"QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Bochs", "BHYVE", "OpenStack"};
+    char text[GTOPO_SYSFS_TEXT];
+
+    d->is_virtual = gtopo_sysfs_has_word(&d->sysfs, "hypervisor", "proc/cpuinfo");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int of_product = 0; of_product < 2; of_product++)
+            if (gtopo_sysfs_text(&d->sysfs, text, "sys/class/dmi/id/%s", of_product ? "product_name" : "sys_vendor") &&
+                strstr(text, names[i]))
+                d->is_virtual = 1;
+    return d->is_virtual ? gtopo_discovery_number(d, d->machine, GTOPO_ATTRIBUTE_VIRTUAL, 1) : 0;
+}
+
 static int describe_machine(struct gtopo_discovery *d)
 {
     hwloc_obj_t root = hwloc_get_root_obj(d->topology);
@@ -26,7 +44,7 @@ static int describe_machine(struct gtopo_discovery *d)
         snprintf(os, sizeof os, "%s %s", text, gtopo_discovery_info(root, "OSRelease", release) ? release : "");
         status = gtopo_discovery_text(d, d->machine, GTOPO_ATTRIBUTE_OS, os);
     }
-    return status;
+    return status ? status : find_virtual(d);
 }
 
 /* A set of processors as "0-15,32-47". */

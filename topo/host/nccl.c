@@ -10,6 +10,7 @@
 #include "topo/host/nccl.h"
 #include "lib/file.h"
 #include "lib/text.h"
+#include "topo/host/overlay.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,19 +166,36 @@ static int set_ids(struct gtopo_nccl *r, uint32_t element, uint32_t id, unsigned
     return gtopo_discovery_text(r->d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
 }
 
+/* GPUs in a file of RCCL's are AMD's, also where it has no PCI ids. */
+static int set_maker(struct gtopo_nccl *r, uint32_t id, enum gtopo_object_kind kind)
+{
+    const char *version = gtopo_nccl_get(r, 0, "version");
+
+    if (kind != GTOPO_GPU || !version || strcmp(version, "2") || gtopo_map_text(r->d->map, id, GTOPO_ATTRIBUTE_PCI_ID))
+        return 0;
+    return gtopo_discovery_text(r->d, id, GTOPO_ATTRIBUTE_VENDOR, "AMD");
+}
+
 static int set_numa(struct gtopo_nccl *r, uint32_t id, int64_t numa)
 {
     return numa >= 0 ? gtopo_discovery_number(r->d, id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa)
                      : gtopo_map_set_unknown(r->d->map, id, GTOPO_ATTRIBUTE_NUMA, r->d->error);
 }
 
-static enum gtopo_object_kind kind_of(const struct gtopo_nccl *r, uint32_t element, unsigned class_id)
+static enum gtopo_object_kind kind_of(const struct gtopo_nccl *r, uint32_t element, const char *bus_id,
+                                      unsigned class_id)
 {
+    enum gtopo_object_kind seen = GTOPO_OBJECT_KINDS;
+
     if (!class_id) /* what a provider wrote by hand may leave to NCCL to find */
         for (uint32_t child = r->xml.elements[element].first_child; child != GTOPO_XML_NONE;
              child = r->xml.elements[child].next)
             if (gtopo_nccl_is(r, child, "gpu") || gtopo_nccl_is(r, child, "nic"))
                 return gtopo_nccl_is(r, child, "gpu") ? GTOPO_GPU : GTOPO_NIC;
+    if (!class_id && r->d->overlay)
+        seen = gtopo_overlay_kind(r->d->overlay, bus_id);
+    if (seen != GTOPO_OBJECT_KINDS)
+        return seen;
     switch (class_id >> 16) {
     case 0x03:
     case 0x12:
@@ -322,14 +340,14 @@ static int add_pci(struct gtopo_nccl *r, struct nccl_place *place, uint32_t elem
     if ((status = gtopo_nccl_bus_id(r, element, "busid", bus_id)) ||
         (status = gtopo_nccl_class(r, element, "class", &class_id)) || (status = read_pci_link(r, element, &link)))
         return status;
-    kind = kind_of(r, element, class_id);
+    kind = kind_of(r, element, bus_id, class_id);
     r->unknown_count += !class_id && kind == GTOPO_OBJECT_KINDS;
     if (kind == GTOPO_OBJECT_KINDS)
         return 0;
     if ((status = gtopo_discovery_add(r->d, kind, place->id, 0, &id)) ||
         (status = gtopo_discovery_text(r->d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, bus_id)) ||
-        (status = set_ids(r, element, id, class_id)) || (status = set_numa(r, id, place->numa)) ||
-        (status = gtopo_nccl_add_target(r, element, bus_id, id)))
+        (status = set_ids(r, element, id, class_id)) || (status = set_maker(r, id, kind)) ||
+        (status = set_numa(r, id, place->numa)) || (status = gtopo_nccl_add_target(r, element, bus_id, id)))
         return status;
     r->gpu_count += kind == GTOPO_GPU;
     link.ends[1] = id;
@@ -445,7 +463,7 @@ static int read_machine(struct gtopo_nccl *r)
     if (!status)
         status = gtopo_nccl_read_links(r, &links);
     if (!status && r->unknown_count)
-        status = gtopo_discovery_find(r->d, "pci-class-not-in-file", GTOPO_NOTE, r->d->machine,
+        status = gtopo_discovery_find(r->d, GTOPO_RULE_PCI_CLASS_NOT_IN_FILE, GTOPO_NOTE, r->d->machine,
                                       "dump the topology on the machine (NCCL_TOPO_DUMP_FILE): NCCL fills in what is "
                                       "missing",
                                       "%u PCI devices have no class in the file: what they are is not known, and they "
@@ -453,25 +471,32 @@ static int read_machine(struct gtopo_nccl *r)
                                       r->unknown_count);
     if (status || links || r->gpu_count < 2)
         return status;
-    return gtopo_discovery_find(r->d, "gpu-links-not-in-file", GTOPO_NOTE, r->d->machine,
+    return gtopo_discovery_find(r->d, GTOPO_RULE_GPU_LINKS_NOT_IN_FILE, GTOPO_NOTE, r->d->machine,
                                 "dump the topology on the machine (NCCL_TOPO_DUMP_FILE), or discover it there",
                                 "the file has the PCIe tree only: whether NVLink or XGMI joins the GPUs is not in it");
 }
 
-int gtopo_discover_nccl(struct gtopo_discovery *d, const char *path)
+int gtopo_nccl_read(struct gtopo_discovery *d, const char *name, const char *data, size_t size)
 {
-    struct gtopo_nccl r = {.d = d, .path = path};
-    char *data = NULL;
-    size_t size = 0;
-    int status = gtopo_file_read(path, FILE_LIMIT_B, &data, &size, d->error);
+    struct gtopo_nccl r = {.d = d, .path = name};
+    int status = gtopo_xml_read(name, data, size, &r.xml, d->error);
 
-    if (!status)
-        status = gtopo_xml_read(path, data, size, &r.xml, d->error);
     if (!status)
         status = read_machine(&r);
     gtopo_xml_clear(&r.xml);
     free(r.cpus);
     free(r.targets);
+    return status;
+}
+
+int gtopo_discover_nccl(struct gtopo_discovery *d, const char *path)
+{
+    char *data = NULL;
+    size_t size = 0;
+    int status = gtopo_file_read(path, FILE_LIMIT_B, &data, &size, d->error);
+
+    if (!status)
+        status = gtopo_nccl_read(d, path, data, size);
     free(data);
     return status;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define NAMES_MAX 65536
+#define WORDS_MAX_B 65536
 
 int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error)
 {
@@ -65,8 +66,8 @@ static int tidy(char *text)
     return 1;
 }
 
-static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
-                     va_list arguments)
+/* The beginning of a file, and a zero behind it; 0 when there is nothing. */
+static int read_begin(const struct gtopo_sysfs *sysfs, char *text, size_t size, const char *format, va_list arguments)
 {
     int fd = open_below(sysfs, O_RDONLY | O_NONBLOCK, format, arguments); /* a pipe in a record must not hold us */
     struct stat file;
@@ -74,12 +75,34 @@ static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT
 
     if (fd < 0)
         return 0;
-    got = fstat(fd, &file) || !S_ISREG(file.st_mode) ? 0 : read(fd, text, GTOPO_SYSFS_TEXT - 1);
+    got = fstat(fd, &file) || !S_ISREG(file.st_mode) ? 0 : read(fd, text, size - 1);
     close(fd);
     if (got <= 0)
         return 0;
     text[got] = 0;
-    return tidy(text);
+    return 1;
+}
+
+static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
+                     va_list arguments)
+{
+    return read_begin(sysfs, text, GTOPO_SYSFS_TEXT, format, arguments) && tidy(text);
+}
+
+int gtopo_sysfs_has_word(const struct gtopo_sysfs *sysfs, const char *word, const char *format, ...)
+{
+    static const char blanks[] = " \t\r\n";
+    char text[WORDS_MAX_B];
+    va_list arguments;
+    int found;
+
+    va_start(arguments, format);
+    found = read_begin(sysfs, text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (const char *c = found ? text : ""; (c = strstr(c, word)); c++)
+        if ((c == text || strchr(blanks, c[-1])) && (!c[strlen(word)] || strchr(blanks, c[strlen(word)])))
+            return 1;
+    return 0;
 }
 
 int gtopo_sysfs_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format, ...)

@@ -39,6 +39,8 @@ int gtopo_sysfs_index(const char *name, uint32_t highest, uint32_t *index);
 /* The target of a symbolic link, as it is written. */
 int gtopo_sysfs_link(const struct gtopo_sysfs *sysfs, char target[GTOPO_SYSFS_PATH], const char *format, ...)
     GTOPO_PRINTF(3, 4);
+/* Is the word in the first 64 KiB of a file, between blanks? */
+int gtopo_sysfs_has_word(const struct gtopo_sysfs *sysfs, const char *word, const char *format, ...) GTOPO_PRINTF(3, 4);
 int gtopo_sysfs_exists(const struct gtopo_sysfs *sysfs, const char *format, ...) GTOPO_PRINTF(2, 3);
 
 /* The names in a folder, sorted so that eth2 comes before eth10; at most 65,536. The list is the caller's. */

@@ -223,6 +223,8 @@ static int add_host_bridge(struct gtopo_discovery *d, const struct gtopo_pci *br
     if (numa < 0) {
         d->locality_hidden = 1;
         status = gtopo_map_set_unknown(d->map, place.id, GTOPO_ATTRIBUTE_NUMA, d->error);
+        if (!status && d->is_virtual)
+            status = gtopo_discovery_number(d, place.id, GTOPO_ATTRIBUTE_VIRTUAL, 1);
     } else
         status = gtopo_discovery_number(d, place.id, GTOPO_ATTRIBUTE_NUMA, (uint64_t)numa);
     if (!status)
@@ -274,9 +276,14 @@ static int report_locality(struct gtopo_discovery *d)
 {
     if (!d->locality_hidden)
         return 0;
-    return gtopo_discovery_find(d, "locality-hidden", GTOPO_NOTE, d->machine,
-                                "in a virtual machine, ask its provider for the topology; on bare metal, look for a "
-                                "NUMA setting in the firmware",
+    if (d->is_virtual)
+        return gtopo_discovery_find(d, GTOPO_RULE_LOCALITY_HIDDEN, GTOPO_NOTE, d->machine,
+                                    "lay its provider's topology over it: `gtopo-bench map --overlay FILE`",
+                                    "the virtual machine does not say where its devices are: neither their NUMA node "
+                                    "nor what is between those on different switches is known");
+    return gtopo_discovery_find(d, GTOPO_RULE_LOCALITY_HIDDEN, GTOPO_NOTE, d->machine,
+                                "look for a NUMA setting in the firmware, or lay the maker's topology over the "
+                                "machine: `gtopo-bench map --overlay FILE`",
                                 "the machine does not say which NUMA node its devices are on");
 }
 
