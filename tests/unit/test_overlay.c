@@ -288,6 +288,35 @@ static void what_only_one_of_the_two_has_is_found(void **state)
     fake_free(m);
 }
 
+/* A guest of one node with the tree of a host of two: the second is there as a place, and the same again. */
+static void a_node_that_the_guest_does_not_have_is_a_place_and_found(void **state)
+{
+    struct fake *m = fake_processors(2, 2, 1);
+    struct gtopo_finding finding = {0};
+    struct gtopo_map *map, *again;
+    char *text;
+
+    (void)state;
+    fake_device(m, "0001:00:00.0", "030200", "10de:2330");
+    fake_device(m, "0002:00:00.0", "030200", "10de:2330");
+    fake_device(m, "0102:00:00.0", "020700", "15b3:101e");
+    map = lay(m, PROVIDERS);
+    assert_string_equal(class_of(map, "gpu0", "gpu1"), "SYS");
+    assert_string_equal(class_of(map, "gpu1", "nic0"), "PIX");
+    assert_string_equal(class_of(map, "gpu1", "numa0"), "SYS");
+    assert_unknown(map, "gpu1", GTOPO_ATTRIBUTE_NUMA);
+    assert_text(map, "numa1", GTOPO_ATTRIBUTE_CPUS, "(none)");
+    assert_int_equal(findings_of(map, "overlay-node-missing", &finding), 1);
+    assert_contains(finding.text, "NUMA node 1");
+    text = build_write(map);
+    again = lay(m, text);
+    assert_int_equal(gtopo_map_shape_fingerprint(map, 0), gtopo_map_shape_fingerprint(again, 0));
+    free(text);
+    gtopo_map_free(map);
+    gtopo_map_free(again);
+    fake_free(m);
+}
+
 static void another_node_than_the_machine_says_is_found(void **state)
 {
     struct fake *m = flat_guest();
@@ -337,7 +366,6 @@ static void files_of_other_machines_and_broken_ones_are_refused(void **state)
         {SYSTEM(CPU("0", NIC("0001:00:00.0"))), "nic0 (0001:00:00.0) is a gpu on this machine"},
         {SYSTEM(CPU("0", "<pci busid=\"0001:00:00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x20b2\"/>")),
          "gpu0 (0001:00:00.0) has the PCI id 10de:20b2, but 10de:2330 on this machine"},
-        {SYSTEM(CPU("0", GPU("0001:00:00.0", "")) CPU("7", GPU("0002:00:00.0", ""))), "devices on NUMA node 7"},
         {TWO_HOSTS, "has 2 hosts, and none is called \"n\""},
         {LOOP, "objects[1]"},
     };
@@ -378,6 +406,44 @@ static void a_cut_file_is_refused_wherever_it_is_cut(void **state)
     fake_free(m);
 }
 
+/* Other digits make other addresses, counts, parents and numbers: a map that seals, or an error with its words. */
+static void files_with_other_digits_are_taken_or_refused(void **state)
+{
+    struct fake *m = flat_guest();
+    struct gtopo_map *whole = lay(m, PROVIDERS);
+    char *texts[2] = {strdup(PROVIDERS), build_write(whole)};
+    unsigned seed = 1, taken = 0;
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        char *text = strdup(texts[i % 2]);
+        struct gtopo_map *map = build_map();
+
+        for (int changes = 1 + i % 5; changes;) {
+            char *c = text + (seed = seed * 1103515245 + 12345) / 8 % strlen(text);
+
+            if (*c < '0' || *c > '9')
+                continue;
+            *c = (char)('0' + (seed = seed * 1103515245 + 12345) / 8 % 10);
+            changes--;
+        }
+        if (try_overlay(m, text, map))
+            assert_true(error.code && error.message[0]);
+        else {
+            build_seal(map);
+            build_round_trip(map);
+            taken++;
+        }
+        gtopo_map_free(map);
+        free(text);
+    }
+    assert_in_range(taken, 1, 199);
+    free(texts[0]);
+    free(texts[1]);
+    gtopo_map_free(whole);
+    fake_free(m);
+}
+
 static void wrong_uses_are_refused(void **state)
 {
     struct gtopo_host_options options;
@@ -407,9 +473,11 @@ int main(void)
         cmocka_unit_test(links_of_gpus_are_the_files_where_the_machine_shows_none),
         cmocka_unit_test(a_machines_own_map_changes_nothing),
         cmocka_unit_test(what_only_one_of_the_two_has_is_found),
+        cmocka_unit_test(a_node_that_the_guest_does_not_have_is_a_place_and_found),
         cmocka_unit_test(another_node_than_the_machine_says_is_found),
         cmocka_unit_test(files_of_other_machines_and_broken_ones_are_refused),
         cmocka_unit_test(a_cut_file_is_refused_wherever_it_is_cut),
+        cmocka_unit_test(files_with_other_digits_are_taken_or_refused),
         cmocka_unit_test(wrong_uses_are_refused),
     };
 

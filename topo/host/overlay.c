@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define FILE_LIMIT_B ((size_t)1 << 30)
+#define OTHER_MACHINE "is it the topology of another machine, or of another size of virtual machine?"
 
 struct gtopo_object gtopo_overlay_object(const struct gtopo_overlay_side *side, uint32_t id)
 {
@@ -152,10 +153,10 @@ static int check_device(const struct gtopo_overlay *o, uint32_t seen, uint32_t t
     char name[GTOPO_ADDRESS_MAX];
 
     if (ours.kind != theirs.kind)
-        return gtopo_fail(o->into.error, GTOPO_EFORMAT, GTOPO_OVERLAY_OTHER_MACHINE, "%s: %s is a %s on this machine",
+        return gtopo_fail(o->into.error, GTOPO_EFORMAT, OTHER_MACHINE, "%s: %s is a %s on this machine",
                           o->path, gtopo_overlay_name(&o->tree, tree, name), gtopo_object_kind_name(ours.kind));
     if (our_id && their_id && strcmp(our_id, their_id))
-        return gtopo_fail(o->into.error, GTOPO_EFORMAT, GTOPO_OVERLAY_OTHER_MACHINE,
+        return gtopo_fail(o->into.error, GTOPO_EFORMAT, OTHER_MACHINE,
                           "%s: %s has the PCI id %.32s, but %.32s on this machine", o->path,
                           gtopo_overlay_name(&o->tree, tree, name), their_id, our_id);
     return 0;
@@ -238,7 +239,7 @@ static int check_any(const struct gtopo_overlay *o)
     if (!count)
         return gtopo_fail(o->into.error, GTOPO_EFORMAT, "name the machine's topology: NCCL's XML, or a map",
                           "%s has no GPU, NIC or storage that could be on this machine", o->path);
-    return gtopo_fail(o->into.error, GTOPO_EFORMAT, GTOPO_OVERLAY_OTHER_MACHINE,
+    return gtopo_fail(o->into.error, GTOPO_EFORMAT, OTHER_MACHINE,
                       "this machine has none of the %u devices of %s, the first of which is %s", count, o->path,
                       gtopo_overlay_name(&o->tree, first, name));
 }

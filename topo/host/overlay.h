@@ -7,7 +7,6 @@
 #include "topo/host/host.h"
 
 #define GTOPO_OVERLAY_KEY_MAX 128
-#define GTOPO_OVERLAY_OTHER_MACHINE "is it the topology of another machine, or of another size of virtual machine?"
 
 /* What a device is known by: "pci_address=0000:3b:00.0", "gpu uuid=GPU-…". */
 struct gtopo_overlay_key {
@@ -23,7 +22,7 @@ struct gtopo_overlay_side {
     size_t key_count, key_capacity;
     uint32_t *match;     /* the object of the other side that is the same, or GTOPO_NONE */
     uint32_t *result;    /* what it became, or GTOPO_NONE */
-    uint8_t *is_bearing; /* host bridges and switches: a device of the result hangs below */
+    uint8_t *is_bearing; /* a device of the result hangs below; of nodes, those that only the tree has */
 };
 
 struct gtopo_overlay {

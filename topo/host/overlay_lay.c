@@ -177,15 +177,50 @@ static uint32_t find_place(const struct gtopo_overlay *o, uint32_t tree)
     return GTOPO_NONE;
 }
 
-static int fail_place(const struct gtopo_overlay *o, uint32_t tree)
+/*
+ * A node or a package that only the tree has: a guest may have fewer than the machine it runs on. It is there as a place
+ * of devices, with its number and a link to every other, but without processors or memory, which would be the host's.
+ */
+static int add_place(struct gtopo_overlay *o, uint32_t tree)
 {
-    struct gtopo_object wanted = gtopo_overlay_object(&o->tree, tree);
-    uint64_t index = wanted.number;
+    struct gtopo_object object = gtopo_overlay_object(&o->tree, tree);
+    uint32_t *added = &o->tree.result[tree - o->tree.first], first, count;
+    uint64_t index = object.number;
+    int status = gtopo_discovery_add(&o->into, object.kind, o->into.machine, 0, added);
 
     gtopo_map_number(o->tree.map, tree, GTOPO_ATTRIBUTE_OS_INDEX, &index);
-    return gtopo_fail(o->into.error, GTOPO_EFORMAT, GTOPO_OVERLAY_OTHER_MACHINE,
-                      "%s has devices on %s %llu, which this machine does not have", o->path,
-                      wanted.kind == GTOPO_NUMA ? "NUMA node" : "package", (unsigned long long)index);
+    o->tree.is_bearing[tree - o->tree.first] = 1;
+    if (!status)
+        status = gtopo_discovery_number(&o->into, *added, GTOPO_ATTRIBUTE_OS_INDEX, index);
+    gtopo_map_host_objects(o->into.map, o->into.host, &first, &count, NULL);
+    for (uint32_t id = first + 1; !status && id < *added; id++) {
+        struct gtopo_object other = {0};
+
+        gtopo_map_object(o->into.map, id, &other, NULL);
+        if ((other.kind == GTOPO_PACKAGE || other.kind == GTOPO_NUMA) && other.parent == o->into.machine)
+            status = gtopo_discovery_link(&o->into, GTOPO_LINK_SOCKET, id, *added, 0);
+    }
+    if (status)
+        return status;
+    return gtopo_discovery_find(&o->into, "overlay-node-missing", GTOPO_WARNING, *added,
+                                "give the virtual machine the nodes of its host; or is it the file of another machine?",
+                                "%s has devices on %s %llu, which this machine does not have", o->path,
+                                object.kind == GTOPO_NUMA ? "NUMA node" : "package", (unsigned long long)index);
+}
+
+/* Where a host bridge of the tree is to be. */
+static int place_bridge(struct gtopo_overlay *o, uint32_t above, uint32_t *parent)
+{
+    int status = 0;
+
+    *parent = result_of(&o->tree, above);
+    if (*parent == GTOPO_NONE)
+        *parent = o->tree.result[above - o->tree.first] = find_place(o, above);
+    if (*parent == GTOPO_NONE) {
+        status = add_place(o, above);
+        *parent = result_of(&o->tree, above);
+    }
+    return status;
 }
 
 /* Host bridges and switches of the tree; a switch that the machine shows has what the machine says of it. */
@@ -197,17 +232,13 @@ static int copy_tree(struct gtopo_overlay *o)
         struct gtopo_object object = gtopo_overlay_object(&o->tree, id);
         uint32_t seen = gtopo_overlay_match(&o->tree, id), parent, *added = &o->tree.result[id - o->tree.first];
 
-        if (!o->tree.is_bearing[id - o->tree.first])
+        if (!is_above(object.kind) || !o->tree.is_bearing[id - o->tree.first])
             continue;
-        parent = result_of(&o->tree, object.parent);
-        if (parent == GTOPO_NONE)
-            parent = find_place(o, object.parent);
-        if (parent == GTOPO_NONE)
-            return fail_place(o, object.parent);
-        if (seen != GTOPO_NONE) {
+        status = place_bridge(o, object.parent, &parent);
+        if (!status && seen != GTOPO_NONE) {
             status = copy(o, &o->seen, seen, parent);
             *added = result_of(&o->seen, seen);
-        } else
+        } else if (!status)
             status = copy(o, &o->tree, id, parent);
         if (!status)
             status = hang(o, id, seen, *added, parent);
@@ -229,7 +260,8 @@ static int set_numa(struct gtopo_overlay *o, uint32_t tree, uint32_t seen)
     uint32_t numa = numa_in_tree(o, tree), added = result_of(&o->seen, seen);
     uint64_t theirs, ours;
 
-    if (numa == GTOPO_NONE || !gtopo_map_number(o->tree.map, numa, GTOPO_ATTRIBUTE_OS_INDEX, &theirs))
+    if (numa == GTOPO_NONE || o->tree.is_bearing[numa - o->tree.first] || /* a node that the machine does not have */
+        !gtopo_map_number(o->tree.map, numa, GTOPO_ATTRIBUTE_OS_INDEX, &theirs))
         return 0;
     if (gtopo_map_number(o->seen.map, seen, GTOPO_ATTRIBUTE_NUMA, &ours) && ours != theirs) {
         int status = gtopo_discovery_find(
