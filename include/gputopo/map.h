@@ -83,6 +83,16 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_CPU_FAMILY,    /**< number, of a processor of the x86 family */
     GTOPO_ATTRIBUTE_CPU_MODEL,     /**< number, likewise */
     GTOPO_ATTRIBUTE_GPUDIRECT,     /**< number: 1 when a GPU's memory, or a port, can do GPUDirect RDMA */
+    /* on PCI Express */
+    GTOPO_ATTRIBUTE_MAX_PAYLOAD_B,         /**< number, bytes: of a packet, as it is set */
+    GTOPO_ATTRIBUTE_MAX_PAYLOAD_CAPABLE_B, /**< number, bytes: as the function can do it */
+    GTOPO_ATTRIBUTE_MAX_READ_REQUEST_B,    /**< number, bytes: as it is set */
+    GTOPO_ATTRIBUTE_RELAXED_ORDERING,      /**< number: 1 when the function may ask for it */
+    GTOPO_ATTRIBUTE_ATS,                   /**< number: 1 when the function has addresses translated beforehand */
+    GTOPO_ATTRIBUTE_ACS,                   /**< text: access controls of the port above, "ReqRedir CmpltRedir" */
+    GTOPO_ATTRIBUTE_IOMMU,                 /**< text: "DMA-FQ" and "DMA" translate; "identity"; "off" */
+    GTOPO_ATTRIBUTE_IOMMU_GROUP,           /**< number, identity */
+    GTOPO_ATTRIBUTE_BAR1_B,                /**< number, bytes: the largest window into a GPU */
     /* machine, package, numa */
     GTOPO_ATTRIBUTE_OS,       /**< text: kernel name and release */
     GTOPO_ATTRIBUTE_OS_INDEX, /**< number */

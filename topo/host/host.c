@@ -14,6 +14,8 @@ static const struct {
 } phases[] = {
     {"processors", gtopo_discover_processors},
     {"PCI", gtopo_discover_pci},
+    {"peers", gtopo_report_peers},
+    {"siblings", gtopo_report_siblings},
     {"ports", gtopo_discover_ports},
     {"storage", gtopo_discover_other_storage},
     {"links of GPUs", gtopo_discover_gpu_links},

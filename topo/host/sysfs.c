@@ -65,16 +65,37 @@ static int tidy(char *text)
     return 1;
 }
 
-static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
-                     va_list arguments)
+static int open_file(const struct gtopo_sysfs *sysfs, const char *format, va_list arguments)
 {
     int fd = open_below(sysfs, O_RDONLY | O_NONBLOCK, format, arguments); /* a pipe in a record must not hold us */
     struct stat file;
+
+    if (fd < 0 || (!fstat(fd, &file) && S_ISREG(file.st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int gtopo_sysfs_file(const struct gtopo_sysfs *sysfs, const char *format, ...)
+{
+    va_list arguments;
+    int fd;
+
+    va_start(arguments, format);
+    fd = open_file(sysfs, format, arguments);
+    va_end(arguments);
+    return fd;
+}
+
+static int read_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format,
+                     va_list arguments)
+{
+    int fd = open_file(sysfs, format, arguments);
     ssize_t got;
 
     if (fd < 0)
         return 0;
-    got = fstat(fd, &file) || !S_ISREG(file.st_mode) ? 0 : read(fd, text, GTOPO_SYSFS_TEXT - 1);
+    got = read(fd, text, GTOPO_SYSFS_TEXT - 1);
     close(fd);
     if (got <= 0)
         return 0;
