@@ -95,6 +95,16 @@ enum gtopo_attribute {
     GTOPO_ATTRIBUTE_FABRIC_CLIQUE,  /**< number, identity: which GPUs of the cluster reach each other by NVLink */
     GTOPO_ATTRIBUTE_NVIDIA_DRIVER,  /**< text, of a machine: "550.54.15" */
     GTOPO_ATTRIBUTE_CUDA_VISIBLE_DEVICES, /**< text, identity, of a machine: where it was set for who made the map */
+    /* on PCI Express */
+    GTOPO_ATTRIBUTE_MAX_PAYLOAD_B,         /**< number, bytes: of a packet, as it is set */
+    GTOPO_ATTRIBUTE_MAX_PAYLOAD_CAPABLE_B, /**< number, bytes: as the function can do it */
+    GTOPO_ATTRIBUTE_MAX_READ_REQUEST_B,    /**< number, bytes: as it is set */
+    GTOPO_ATTRIBUTE_RELAXED_ORDERING,      /**< number: 1 when the function may ask for it */
+    GTOPO_ATTRIBUTE_ATS,                   /**< number: 1 when the function has addresses translated beforehand */
+    GTOPO_ATTRIBUTE_ACS,                   /**< text: access controls of the port above, "ReqRedir CmpltRedir" */
+    GTOPO_ATTRIBUTE_IOMMU,                 /**< text: "DMA-FQ" and "DMA" translate; "identity"; "off" */
+    GTOPO_ATTRIBUTE_IOMMU_GROUP,           /**< number, identity */
+    GTOPO_ATTRIBUTE_BAR1_B,                /**< number, bytes: the largest window into a GPU */
     /* machine, package, numa */
     GTOPO_ATTRIBUTE_OS,       /**< text: kernel name and release */
     GTOPO_ATTRIBUTE_OS_INDEX, /**< number */

@@ -15,6 +15,8 @@ static const struct {
 } phases[] = {
     {"processors", gtopo_discover_processors},
     {"PCI", gtopo_discover_pci},
+    {"peers", gtopo_report_peers},
+    {"siblings", gtopo_report_siblings},
     {"ports", gtopo_discover_ports},
     {"storage", gtopo_discover_other_storage},
     {"NVIDIA driver", gtopo_ask_nvidia_driver},

@@ -115,6 +115,10 @@ int64_t gtopo_numa_of_place(const struct gtopo_discovery *d, hwloc_obj_t device)
 hwloc_obj_t gtopo_place_of(const struct gtopo_discovery *d, hwloc_obj_t device);
 /* tree.c: host bridges, PCIe switches, and the devices on them. */
 int gtopo_discover_pci(struct gtopo_discovery *d);
+/* pci_peers.c: findings for what turns traffic between devices from its way: ACS, an IOMMU. */
+int gtopo_report_peers(struct gtopo_discovery *d);
+/* pci_siblings.c: findings for a device that is not as the others of its model. */
+int gtopo_report_siblings(struct gtopo_discovery *d);
 /* nic.c: the ports of the NICs, and NICs that are on no PCI bus. */
 int gtopo_discover_ports(struct gtopo_discovery *d);
 /* nic_view.c: cards, roles, and findings for NICs; for maps from files of NCCL's too. */
@@ -139,10 +143,17 @@ uint32_t gtopo_pci_speed(const char *text);
 /* Bytes per second of a link in one direction after line coding; 0 when width or speed is. */
 uint64_t gtopo_pci_rate(uint32_t width, uint32_t speed_MTps);
 /* The link between `parent` and `child`, from the facts of the device and, if not NULL, of the port above it. */
-int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, const struct gtopo_pci *device,
+int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, struct gtopo_pci *device,
                    const struct gtopo_pci *port);
-/* Model, vendor, ids, address, driver, NUMA node. */
-int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pci *device);
+/* Model, vendor, ids, address, driver, NUMA node, and those of the next function. */
+int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, struct gtopo_pci *device);
+
+/* ---- pci_express.c ---- */
+
+/* Sizes of packets, ordering, ATS, ACS of the port above, IOMMU, BAR1. */
+int gtopo_pci_express_facts(struct gtopo_discovery *d, uint32_t id, struct gtopo_pci *device);
+/* The configuration space of a function, which is read when it is asked for first. */
+const struct gtopo_pci_config *gtopo_pci_config_of(const struct gtopo_discovery *d, struct gtopo_pci *pci);
 
 /* ---- pci_names.c ---- */
 
@@ -156,7 +167,7 @@ int gtopo_find_left_out_disks(struct gtopo_discovery *d);
 /* Is there anything for the next function to add? A controller without a disk is no storage, but for NVMe. */
 int gtopo_pci_has_storage(const struct gtopo_discovery *d, const struct gtopo_pci *device);
 /* The disks of a PCI device. */
-int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, const struct gtopo_pci *device,
+int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, struct gtopo_pci *device,
                                const struct gtopo_pci *port);
 
 #endif

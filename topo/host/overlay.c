@@ -153,8 +153,8 @@ static int check_device(const struct gtopo_overlay *o, uint32_t seen, uint32_t t
     char name[GTOPO_ADDRESS_MAX];
 
     if (ours.kind != theirs.kind)
-        return gtopo_fail(o->into.error, GTOPO_EFORMAT, OTHER_MACHINE, "%s: %s is a %s on this machine",
-                          o->path, gtopo_overlay_name(&o->tree, tree, name), gtopo_object_kind_name(ours.kind));
+        return gtopo_fail(o->into.error, GTOPO_EFORMAT, OTHER_MACHINE, "%s: %s is a %s on this machine", o->path,
+                          gtopo_overlay_name(&o->tree, tree, name), gtopo_object_kind_name(ours.kind));
     if (our_id && their_id && strcmp(our_id, their_id))
         return gtopo_fail(o->into.error, GTOPO_EFORMAT, OTHER_MACHINE,
                           "%s: %s has the PCI id %.32s, but %.32s on this machine", o->path,

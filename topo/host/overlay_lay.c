@@ -178,8 +178,9 @@ static uint32_t find_place(const struct gtopo_overlay *o, uint32_t tree)
 }
 
 /*
- * A node or a package that only the tree has: a guest may have fewer than the machine it runs on. It is there as a place
- * of devices, with its number and a link to every other, but without processors or memory, which would be the host's.
+ * A node or a package that only the tree has: a guest may have fewer than the machine it runs on. It is there as a
+ * place of devices, with its number and a link to every other, but without processors or memory, which would be the
+ * host's.
  */
 static int add_place(struct gtopo_overlay *o, uint32_t tree)
 {

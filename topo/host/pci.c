@@ -88,6 +88,14 @@ static void names_of(const struct gtopo_pci *device, const struct gtopo_pci *por
 #define GTPS "%u%s GT/s"
 #define GTPS_OF(speed_MTps) (speed_MTps) / 1000, (speed_MTps) % 1000 ? ".5" : ""
 
+static int is_suspended(const struct gtopo_discovery *d, const struct gtopo_pci *device)
+{
+    char text[GTOPO_SYSFS_TEXT];
+
+    return gtopo_sysfs_text(&d->sysfs, text, "sys/bus/pci/devices/%s/power/runtime_status", device->address) &&
+           !strcmp(text, "suspended");
+}
+
 static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gtopo_link *link,
                       const struct gtopo_pci *device, const struct gtopo_pci *port)
 {
@@ -103,14 +111,15 @@ static int check_link(struct gtopo_discovery *d, uint32_t child, const struct gt
     d->degraded_link = port ? port : device;
     gtopo_map_object(d->map, child, &object, NULL);
     names_of(device, port, names);
-    /* A GPU lowers its speed when it has nothing to do, never its width. */
-    idle = !narrow && object.kind == GTOPO_GPU;
+    /* What has nothing to do lowers its speed, never its width. */
+    idle = !narrow && (object.kind == GTOPO_GPU || is_suspended(d, device));
     return gtopo_discovery_find(
         d, "pcie-link-degraded", idle ? GTOPO_NOTE : GTOPO_WARNING, child,
-        idle ? "look again under load: an idle GPU lowers its link speed"
+        idle ? "look again under load"
              : "reseat the card or its riser, then look at the slot's lanes and the firmware's link settings",
-        "the PCIe link of %s runs at x%u and " GTPS "; both ends can do x%u and " GTPS, names, link->width,
-        GTPS_OF(link->speed_MTps), link->capable_width, GTPS_OF(link->capable_speed_MTps));
+        "the PCIe link of %s runs at x%u and " GTPS "; both ends can do x%u and " GTPS "%s", names, link->width,
+        GTPS_OF(link->speed_MTps), link->capable_width, GTPS_OF(link->capable_speed_MTps),
+        idle ? "; an idle link may report less than it does under load" : "");
 }
 
 /* hwloc's word, where sysfs has none: in XML, and before Linux 4.13. 0 when it has none either. */
@@ -125,7 +134,7 @@ static uint64_t rate_of_hwloc(const struct gtopo_discovery *d, const struct gtop
     return rate_GBps > 0 && rate_GBps < 1000 ? (uint64_t)((double)rate_GBps * 1e9) : 0;
 }
 
-int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, const struct gtopo_pci *device,
+int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, struct gtopo_pci *device,
                    const struct gtopo_pci *port)
 {
     struct end below = read_end(&d->sysfs, device), above = read_end(&d->sysfs, port);
@@ -137,6 +146,8 @@ int gtopo_pci_link(struct gtopo_discovery *d, uint32_t parent, uint32_t child, c
     link.speed_MTps = below.speed_MTps ? below.speed_MTps : above.speed_MTps;
     link.capable_width = known_minimum(below.max_width, above.max_width);
     link.capable_speed_MTps = known_minimum(below.max_speed_MTps, above.max_speed_MTps);
+    device->capable_width = link.capable_width;
+    device->capable_speed_MTps = link.capable_speed_MTps;
     if (link.width && link.speed_MTps)
         link.nominal_Bps = gtopo_pci_rate(link.width, link.speed_MTps);
     else
@@ -199,13 +210,17 @@ static int set_ids(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pc
     return gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_CLASS, text);
 }
 
-int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, const struct gtopo_pci *device)
+int gtopo_pci_facts(struct gtopo_discovery *d, uint32_t id, struct gtopo_pci *device)
 {
     int status;
 
+    if (device->object == GTOPO_NONE)
+        device->object = id;
+
     if ((status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_PCI_ADDRESS, device->address)) ||
         (status = gtopo_pci_names(d, id, device->hwloc, device->vendor_id, device->device_id)) ||
-        (status = set_driver(d, id, device->address)) || (status = set_ids(d, id, device)))
+        (status = set_driver(d, id, device->address)) || (status = set_ids(d, id, device)) ||
+        (status = set_numa(d, id, device)))
         return status;
-    return set_numa(d, id, device);
+    return gtopo_pci_express_facts(d, id, device);
 }

@@ -6,6 +6,8 @@
 #include <hwloc.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <gputopo/map.h>
+#include "topo/host/pci_config.h"
 #include "topo/host/sysfs.h"
 
 #define GTOPO_PCI_ADDRESS_MAX 24
@@ -22,6 +24,12 @@ struct gtopo_pci {
     hwloc_obj_t hwloc; /* NULL when hwloc left it out */
     struct gtopo_pci *parent, *first_child, *last_child, *next;
     const struct gtopo_disk *disks; /* of a function that hwloc left out */
+    /* What is known once it is in the map. */
+    uint32_t object; /* the first that it is, or GTOPO_NONE */
+    struct gtopo_pci_config config;
+    uint32_t capable_width, capable_speed_MTps; /* of the link above, 0 for unknown */
+    uint64_t bar1_B;                            /* of a GPU, likewise */
+    unsigned peer_count, gpu_count;             /* GPUs, NICs and disks at and below it; of these GPUs */
 };
 
 struct gtopo_pci_tree {

@@ -94,6 +94,7 @@ static struct gtopo_pci *add(struct gtopo_pci_tree *tree, const struct gtopo_pci
     uint32_t *slot;
 
     *pci = *given;
+    pci->object = GTOPO_NONE;
     slot = slot_of(tree, pci->address);
     if (!*slot)
         *slot = (uint32_t)tree->count;

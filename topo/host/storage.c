@@ -159,7 +159,7 @@ int gtopo_find_left_out_disks(struct gtopo_discovery *d)
 /* ---- disks on the PCI bus ---- */
 
 /* disk is NULL for an NVMe controller without a namespace that is shown. */
-static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, const struct gtopo_pci *device,
+static int add_pci_disk(struct gtopo_discovery *d, uint32_t parent, struct gtopo_pci *device,
                         const struct gtopo_pci *port, const struct gtopo_disk *disk)
 {
     char behind[GTOPO_SYSFS_TEXT];
@@ -213,7 +213,7 @@ static int list_disks(struct gtopo_discovery *d, const struct gtopo_pci *device,
     return 0;
 }
 
-int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, const struct gtopo_pci *device,
+int gtopo_discover_pci_storage(struct gtopo_discovery *d, uint32_t parent, struct gtopo_pci *device,
                                const struct gtopo_pci *port)
 {
     int is_nvme = device->class_id == CLASS_NVME, status;

@@ -66,16 +66,37 @@ static int tidy(char *text)
     return 1;
 }
 
-/* The beginning of a file, and a zero behind it; 0 when there is nothing. */
-static int read_begin(const struct gtopo_sysfs *sysfs, char *text, size_t size, const char *format, va_list arguments)
+static int open_file(const struct gtopo_sysfs *sysfs, const char *format, va_list arguments)
 {
     int fd = open_below(sysfs, O_RDONLY | O_NONBLOCK, format, arguments); /* a pipe in a record must not hold us */
     struct stat file;
+
+    if (fd < 0 || (!fstat(fd, &file) && S_ISREG(file.st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int gtopo_sysfs_file(const struct gtopo_sysfs *sysfs, const char *format, ...)
+{
+    va_list arguments;
+    int fd;
+
+    va_start(arguments, format);
+    fd = open_file(sysfs, format, arguments);
+    va_end(arguments);
+    return fd;
+}
+
+/* The beginning of a file, and a zero behind it; 0 when there is nothing. */
+static int read_begin(const struct gtopo_sysfs *sysfs, char *text, size_t size, const char *format, va_list arguments)
+{
+    int fd = open_file(sysfs, format, arguments);
     ssize_t got;
 
     if (fd < 0)
         return 0;
-    got = fstat(fd, &file) || !S_ISREG(file.st_mode) ? 0 : read(fd, text, size - 1);
+    got = read(fd, text, size - 1);
     close(fd);
     if (got <= 0)
         return 0;

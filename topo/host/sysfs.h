@@ -23,6 +23,8 @@ struct gtopo_sysfs {
 int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_error *error);
 void gtopo_sysfs_close(struct gtopo_sysfs *sysfs);
 
+/* A regular file, open for reading: a descriptor, which the caller closes, or -1. */
+int gtopo_sysfs_file(const struct gtopo_sysfs *sysfs, const char *format, ...) GTOPO_PRINTF(2, 3);
 /* The first line of a file, trimmed, into text. 1 when there is something. */
 int gtopo_sysfs_text(const struct gtopo_sysfs *sysfs, char text[GTOPO_SYSFS_TEXT], const char *format, ...)
     GTOPO_PRINTF(3, 4);

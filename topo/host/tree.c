@@ -61,7 +61,7 @@ static int is_gpu(const struct gtopo_pci *pci)
 }
 
 static int add_device(struct gtopo_discovery *d, enum gtopo_object_kind kind, const struct place *place,
-                      const struct gtopo_pci *device, uint32_t *id)
+                      struct gtopo_pci *device, uint32_t *id)
 {
     int status = gtopo_discovery_add(d, kind, place->id, 0, id);
 
@@ -73,7 +73,7 @@ static int add_device(struct gtopo_discovery *d, enum gtopo_object_kind kind, co
     return status ? status : gtopo_pci_link(d, place->id, *id, device, place->port);
 }
 
-static int add_nic(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *device)
+static int add_nic(struct gtopo_discovery *d, const struct place *place, struct gtopo_pci *device)
 {
     struct gtopo_found_nic nic = {.object = device->hwloc};
     char parent[GTOPO_PCI_ADDRESS_MAX];
@@ -110,7 +110,7 @@ static enum gtopo_object_kind kind_of(const struct gtopo_discovery *d, const str
     return GTOPO_OBJECT_KINDS;
 }
 
-static int visit_device(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *device)
+static int visit_device(struct gtopo_discovery *d, const struct place *place, struct gtopo_pci *device)
 {
     enum gtopo_object_kind kind = kind_of(d, device);
     uint32_t id;
@@ -146,9 +146,9 @@ static int is_upstream_port(const struct gtopo_discovery *d, const struct gtopo_
     return 0;
 }
 
-static int visit_children(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *bridge);
+static int visit_children(struct gtopo_discovery *d, const struct place *place, struct gtopo_pci *bridge);
 
-static int visit_bridge(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *bridge)
+static int visit_bridge(struct gtopo_discovery *d, const struct place *place, struct gtopo_pci *bridge)
 {
     struct place below = {place->id, bridge, UPSTREAM_PORT};
     int status;
@@ -164,11 +164,11 @@ static int visit_bridge(struct gtopo_discovery *d, const struct place *place, co
     return visit_children(d, &below, bridge);
 }
 
-static int visit_children(struct gtopo_discovery *d, const struct place *place, const struct gtopo_pci *bridge)
+static int visit_children(struct gtopo_discovery *d, const struct place *place, struct gtopo_pci *bridge)
 {
     int status = 0;
 
-    for (const struct gtopo_pci *child = bridge->first_child; child && !status; child = child->next)
+    for (struct gtopo_pci *child = bridge->first_child; child && !status; child = child->next)
         status = child->is_bridge ? visit_bridge(d, place, child) : visit_device(d, place, child);
     return status;
 }
@@ -210,7 +210,7 @@ static uint32_t locate(const struct gtopo_discovery *d, const struct gtopo_pci *
     return place ? (uint32_t)(uintptr_t)place->userdata - 1 : d->machine;
 }
 
-static int add_host_bridge(struct gtopo_discovery *d, const struct gtopo_pci *bridge)
+static int add_host_bridge(struct gtopo_discovery *d, struct gtopo_pci *bridge)
 {
     int64_t kernels = numa_below(d, bridge);
     int64_t numa = kernels == SAYS_NOTHING ? gtopo_numa_of_place(d, bridge->hwloc) : kernels;
@@ -253,7 +253,7 @@ static int compare_bridges(const void *a, const void *b)
 
 int gtopo_discover_pci(struct gtopo_discovery *d)
 {
-    const struct gtopo_pci **bridges;
+    struct gtopo_pci **bridges;
     size_t count = 0;
     int status;
 
