@@ -92,14 +92,14 @@ static int report_acs(struct gtopo_discovery *d, unsigned total)
         return gtopo_discovery_find(
             d, "pcie-acs-redirect", inside.concerns_gpu ? GTOPO_WARNING : GTOPO_NOTE, d->machine,
             "switch ACS off at these ports, unless virtual machines need it: `setpci -s PORT ECAP_ACS+6.w=0`",
-            "ACS at %u PCIe ports (%s) sends what devices below one root port exchange through the root complex",
-            inside.count, inside.names);
+            "ACS at %u PCIe port%s (%s) sends what devices below one root port exchange through the root complex",
+            inside.count, inside.count > 1 ? "s" : "", inside.names);
     if (at_root.count)
         return gtopo_discovery_find(
             d, "pcie-acs-redirect", GTOPO_NOTE, d->machine,
             "switch ACS off at these ports, unless virtual machines need it: `setpci -s PORT ECAP_ACS+6.w=0`",
-            "ACS at %u PCIe ports (%s) sends what devices below different root ports exchange to the IOMMU",
-            at_root.count, at_root.names);
+            "ACS at %u PCIe port%s (%s) sends what devices below different root ports exchange to the IOMMU",
+            at_root.count, at_root.count > 1 ? "s" : "", at_root.names);
     return 0;
 }
 
