@@ -6,11 +6,12 @@ import shlex
 import socket
 
 from . import monitor
-from .spec import HostBridge, Nic, Nvme, Switch
+from .spec import Gpu, HostBridge, Nic, Nvme, Switch
 
 BUSES_PER_BRIDGE = 32  # bus numbers set aside for each PCIe host bridge
 NIC_MODELS = {"virtio": "virtio-net-pci", "e1000e": "e1000e"}
 NIC_MODULES = {"virtio": "virtio_net", "e1000e": "e1000e"}
+GPU_MODEL = "bochs-display"  # a display; guest/start makes a GPU of it
 RDMA_MODULES = ["rdma_rxe", "rdma_ucm", "ib_uverbs"]
 
 
@@ -139,6 +140,8 @@ def devices(rig, guest, directory):
             tree.add_switch(device)
         elif isinstance(device, Nic):
             tree.add_endpoint(device, nic_model(rig, guest, device))
+        elif isinstance(device, Gpu):
+            tree.add_endpoint(device, GPU_MODEL)
         elif isinstance(device, Nvme):
             image = os.path.join(directory, device.name + ".img")
             with open(image, "wb") as file:
@@ -193,6 +196,8 @@ def setup_script(rig, guest, modules_dir):
     for nic in guest.nics:
         lines.append(f"nic {nic.name} {mac(rig, guest, nic)} {nic.mtu} {nic.address or '-'} "
                      f"{nic.state} {nic.rxe or '-'} || return")
+    if guest.of_kind(Gpu):
+        lines.append("gpus || return")
     lines += [f"bash -c {shlex.quote(command)} || return" for command in guest.setup]
     return "\n".join(lines) + "\n"
 

@@ -38,6 +38,12 @@ class Nvme:
 
 
 @dataclass
+class Gpu:
+    name: str
+    on: Optional[str] = None
+
+
+@dataclass
 class HostBridge:
     name: str
     node: int = 0
@@ -127,6 +133,7 @@ class DeviceKind:
 DEVICES = {
     "host-bridge": DeviceKind(HostBridge, {"node": a_number(0, 7)}),
     "switch": DeviceKind(Switch, {"on": a_name}),
+    "gpu": DeviceKind(Gpu, {"on": a_name}),
     "nvme": DeviceKind(Nvme, {"on": a_name, "size": a_number(1, 4096)}),
     "nic": DeviceKind(Nic, {
         "model": one_of("virtio", "e1000e"), "on": a_name, "cable": a_name,
