@@ -96,7 +96,7 @@ static void one_system_image_on_two_sockets_is_a_socket_direct_card(void **state
     add_nic(m, "0000:81:00.1", "mlx5_2", "0002:c903:0003:0001");
     map = fake_discover(m);
     for (int i = 0; i < 3; i++) {
-        char nic[8];
+        char nic[16];
 
         snprintf(nic, sizeof nic, "nic%d", i);
         assert_text(map, nic, GTOPO_ATTRIBUTE_CARD, "0000:01:00.0");
