@@ -127,7 +127,7 @@ static void lassen_has_four_gpus_and_four_infiniband_ports_on_two_sockets(void *
         assert_text(map, port, GTOPO_ATTRIBUTE_STATE, "active");
     }
     for (int i = 0; i < 6; i++) {
-        char nic[8];
+        char nic[16];
 
         snprintf(nic, sizeof nic, "nic%d", i);
         if (i == 2 || i == 3) { /* Gigabit Ethernet of another card */
@@ -246,7 +246,7 @@ static void four_slingshot_nics_of_perlmutter_are_its_fabric(void **state)
     (void)state;
     assert_int_equal(count_of(map, GTOPO_NIC), 4);
     for (int i = 0; i < 4; i++) {
-        char nic[8];
+        char nic[16];
 
         snprintf(nic, sizeof nic, "nic%d", i);
         assert_text(map, nic, GTOPO_ATTRIBUTE_ROLE, "fabric");

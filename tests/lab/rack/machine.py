@@ -86,7 +86,8 @@ class Cables:
 class PciTree:
     """Places devices: each on a port of its own under the host bridge or switch it names."""
 
-    def __init__(self):
+    def __init__(self, nodes):
+        self.nodes = nodes  # NUMA nodes of the guest; QEMU takes none of a bridge where there is one
         self.arguments = []
         self.kinds = {}  # name of a place: HostBridge or Switch
         self.ports = 0
@@ -94,8 +95,8 @@ class PciTree:
     def add_host_bridge(self, bridge):
         self.kinds[bridge.name] = HostBridge
         bus = BUSES_PER_BRIDGE * len([k for k in self.kinds.values() if k is HostBridge])
-        self.arguments += ["-device", f"pxb-pcie,id={bridge.name},bus=pcie.0,bus_nr={bus},"
-                                      f"numa_node={bridge.node}"]
+        node = f",numa_node={bridge.node}" if self.nodes > 1 else ""
+        self.arguments += ["-device", f"pxb-pcie,id={bridge.name},bus=pcie.0,bus_nr={bus}{node}"]
 
     def port_under(self, place):
         """A new port; returns the bus to put one device on."""
@@ -131,7 +132,7 @@ def nic_model(rig, guest, nic):
 
 
 def devices(rig, guest, directory):
-    tree = PciTree()
+    tree = PciTree(guest.nodes)
     drives = []
     for device in guest.devices:
         if isinstance(device, HostBridge):
