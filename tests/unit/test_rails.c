@@ -190,7 +190,7 @@ static struct gtopo_map *machine_of_parts(const struct part *parts, size_t count
 {
     struct gtopo_map *map = build_map();
     struct gtopo_error error;
-    char word[64];
+    char word[96];
 
     build_host(map, "n", "package0 host-bridge0<package0");
     build_more(map, gpus);
