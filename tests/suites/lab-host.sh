@@ -10,6 +10,9 @@ rigs() {
   cat << 'END'
 pci-two-sockets
 link-narrow      pcie-link-degraded:nic0
+acs-redirect     pcie-acs-redirect:a locality-hidden:a
+nic-missing      nic-missing:package1
+nic-wrong-socket nic-wrong-socket:nic1
 END
 }
 
