@@ -75,6 +75,9 @@ static const struct {
     [GTOPO_ATTRIBUTE_VIRTUAL] = {"virtual", GTOPO_VALUE_NUMBER, 0},
     [GTOPO_ATTRIBUTE_CAPACITY_B] = {"capacity_B", GTOPO_VALUE_NUMBER, 0},
     [GTOPO_ATTRIBUTE_ROTATIONAL] = {"rotational", GTOPO_VALUE_NUMBER, 0},
+    [GTOPO_ATTRIBUTE_INTERFACE] = {"interface", GTOPO_VALUE_TEXT, 0},
+    [GTOPO_ATTRIBUTE_MOUNTED_AT] = {"mounted_at", GTOPO_VALUE_TEXT, 1},
+    [GTOPO_ATTRIBUTE_NETWORK_FILE_SYSTEMS] = {"network_file_systems", GTOPO_VALUE_TEXT, 1},
 };
 
 const char *gtopo_attribute_key(enum gtopo_attribute attribute)

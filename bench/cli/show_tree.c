@@ -93,6 +93,7 @@ static void put_object(const struct tree *t, const struct gtopo_object *object)
         put_text(t, object->id, GTOPO_ATTRIBUTE_VENDOR, "  %s");
         put_text(t, object->id, GTOPO_ATTRIBUTE_MODEL, "  %s");
         put_text(t, object->id, GTOPO_ATTRIBUTE_OS, "  %s");
+        put_text(t, object->id, GTOPO_ATTRIBUTE_NETWORK_FILE_SYSTEMS, "  mounts %s");
         break;
     case GTOPO_PACKAGE:
         put_text(t, object->id, GTOPO_ATTRIBUTE_MODEL, "  %s");
@@ -111,6 +112,8 @@ static void put_object(const struct tree *t, const struct gtopo_object *object)
     case GTOPO_STORAGE:
         put_device(t, object->id);
         put_capacity(t, object->id, GTOPO_ATTRIBUTE_CAPACITY_B);
+        put_text(t, object->id, GTOPO_ATTRIBUTE_INTERFACE, "  %s");
+        put_text(t, object->id, GTOPO_ATTRIBUTE_MOUNTED_AT, "  mounted at %s");
         break;
     default:
         put_device(t, object->id);

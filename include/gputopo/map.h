@@ -138,6 +138,10 @@ enum gtopo_attribute {
     /* storage */
     GTOPO_ATTRIBUTE_CAPACITY_B, /**< number, bytes */
     GTOPO_ATTRIBUTE_ROTATIONAL, /**< number: 1 for a spinning disk */
+    GTOPO_ATTRIBUTE_INTERFACE,  /**< text: "nvme", "sata", "sas", "usb", "virtio", "iscsi", "fc", "mmc" */
+    GTOPO_ATTRIBUTE_MOUNTED_AT, /**< text, identity: where the file systems on it are, "/, /scratch" */
+    /* machine */
+    GTOPO_ATTRIBUTE_NETWORK_FILE_SYSTEMS, /**< text, identity: "lustre /work from 10.0.0.1@o2ib:/work, nfs …" */
     GTOPO_ATTRIBUTES
 };
 

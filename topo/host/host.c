@@ -19,6 +19,7 @@ static const struct {
     {"siblings", gtopo_report_siblings},
     {"ports", gtopo_discover_ports},
     {"storage", gtopo_discover_other_storage},
+    {"file systems", gtopo_discover_file_systems},
     {"NVIDIA driver", gtopo_ask_nvidia_driver},
     {"links of GPUs", gtopo_discover_gpu_links},
     {"machine", gtopo_join_machine},

@@ -125,6 +125,8 @@ int gtopo_discover_ports(struct gtopo_discovery *d);
 int gtopo_judge_nics(struct gtopo_discovery *d);
 /* storage.c: disks that are on no PCI bus. */
 int gtopo_discover_other_storage(struct gtopo_discovery *d);
+/* file_systems.c: what is mounted, from which disks and over the network; a finding for a scratch on slow disks. */
+int gtopo_discover_file_systems(struct gtopo_discovery *d);
 /* nvml.c: what the NVIDIA driver knows: GPUs, their NVLinks, C2C. */
 int gtopo_ask_nvidia_driver(struct gtopo_discovery *d);
 /* distances.c: links between GPUs that hwloc tells of. */

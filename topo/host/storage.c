@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define CLASS_NVME 0x0108
+#define CLASS_SATA "0x0106"
 #define SECTOR_B 512
 
 /* Persistent memory is memory, and a drive for discs is no storage of the host. */
@@ -52,6 +53,31 @@ static int text_of_hwloc(struct gtopo_discovery *d, uint32_t id, enum gtopo_attr
     return gtopo_discovery_text(d, id, attribute, text);
 }
 
+/* What the disk speaks, by its way in sysfs and by the class of its controller; words as those of `lsblk -o TRAN`. */
+static const char *interface_of(struct gtopo_discovery *d, uint32_t id, const char *name)
+{
+    static const struct {
+        const char *on_the_way, *interface;
+    } ways[] = {{"/virtio", "virtio"}, {"/usb", "usb"}, {"/session", "iscsi"}, {"/rport-", "fc"}, {"/ata", "sata"}};
+    const char *pci_class = gtopo_map_text(d->map, id, GTOPO_ATTRIBUTE_PCI_CLASS);
+    char path[GTOPO_SYSFS_PATH] = "", vendor[GTOPO_SYSFS_TEXT];
+
+    if (!strncmp(name, "nvme", 4))
+        return "nvme";
+    if (!strncmp(name, "mmcblk", 6))
+        return "mmc";
+    gtopo_sysfs_link(&d->sysfs, path, "sys/class/block/%s", name);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (strstr(path, ways[i].on_the_way))
+            return ways[i].interface;
+    /* Linux gives every ATA disk this vendor, behind SAS adapters and RAID controllers too. */
+    if (gtopo_sysfs_text(&d->sysfs, vendor, "sys/class/block/%s/device/vendor", name) && !strcmp(vendor, "ATA"))
+        return "sata";
+    if (strstr(path, "/end_device-"))
+        return "sas";
+    return pci_class && !strncmp(pci_class, CLASS_SATA, strlen(CLASS_SATA)) ? "sata" : NULL;
+}
+
 /* hwloc's object may be NULL. */
 static int disk_facts(struct gtopo_discovery *d, uint32_t id, const char *name, hwloc_obj_t disk)
 {
@@ -63,7 +89,8 @@ static int disk_facts(struct gtopo_discovery *d, uint32_t id, const char *name, 
         (status = text_of_hwloc(d, id, GTOPO_ATTRIBUTE_SERIAL, disk, "SerialNumber")) ||
         (status = disk_text(d, id, GTOPO_ATTRIBUTE_MODEL, name, "device/model")) ||
         (status = disk_text(d, id, GTOPO_ATTRIBUTE_SERIAL, name, "device/serial")) ||
-        (status = disk_text(d, id, GTOPO_ATTRIBUTE_FIRMWARE, name, "device/firmware_rev")))
+        (status = disk_text(d, id, GTOPO_ATTRIBUTE_FIRMWARE, name, "device/firmware_rev")) ||
+        (status = gtopo_discovery_text(d, id, GTOPO_ATTRIBUTE_INTERFACE, interface_of(d, id, name))))
         return status;
     if (gtopo_sysfs_number(&d->sysfs, 1, INT64_MAX / SECTOR_B, &number, "sys/class/block/%s/size", name))
         status = gtopo_discovery_number(d, id, GTOPO_ATTRIBUTE_CAPACITY_B, (uint64_t)number * SECTOR_B);
