@@ -158,25 +158,27 @@ static int find_disk(struct gtopo_block *block, const char *device)
     return end > first;
 }
 
+/* A disk, or a partition of one: the most, and it costs nothing. Else what it stands on. */
 static int visit(struct gtopo_block *block, const char *name, unsigned depth)
 {
     char whole[GTOPO_SYSFS_TEXT];
     struct gtopo_sysfs_names parts;
-    int is_partition, status;
+    int is_part = whole_of(name, whole), status = find_disk(block, name);
 
+    if (!status && is_part)
+        status = find_disk(block, whole);
+    if (status)
+        return status < 0 ? status : 0;
     if (depth > DEPTH_MAX || !block->visits_left) {
         block->is_complete = 0;
         return 0;
     }
     block->visits_left--;
-    if ((status = find_disk(block, name)))
-        return status < 0 ? status : 0;
     if ((status = gtopo_sysfs_list(block->sysfs, &parts, "sys/class/block/%s/slaves", name)))
         return status;
-    is_partition = !parts.count && whole_of(name, whole);
     for (size_t i = 0; i < parts.count && !status; i++)
         status = visit(block, parts.names[i], depth + 1);
-    if (is_partition)
+    if (!parts.count && is_part)
         status = visit(block, whole, depth + 1);
     else if (!parts.count)
         block->is_complete = 0;
