@@ -28,6 +28,15 @@ check "any two GPUs of a DGX H100 are NV18" row_is GPU7 'NV18 NV18 NV18 NV18 NV1
 described hidden-nvswitches --driver always
 run "$bench" show --matrix "$work/map.json"
 check "so are they in a virtual machine that has no NVSwitch" row_is GPU0 'X NV18 NV18 NV18 NV18 NV18 NV18 NV18'
+provider=${GTOPO_SAMPLES:-$GTOPO_SOURCE/../shared/samples}/nccl-xml/azure-ndv5.xml
+if [ -e "$provider" ]; then
+  described hidden-nvswitches --driver always --overlay "$provider"
+  run "$bench" show --matrix=nccl "$work/map.json"
+  check "with its provider's tree laid over it they are NVL, and a GPU is near its own NIC" \
+    row_is GPU7 'NVL NVL NVL NVL NVL NVL NVL X PXN PXN PXN PXN PXN PXN PXN PIX'
+else
+  skip "a provider's tree laid over a virtual machine" "there are no samples"
+fi
 described dgx-1v --driver always
 run "$bench" show --matrix "$work/map.json"
 check "a DGX-1 is a cube mesh" row_is GPU0 'X NV1 NV1 NV2 NV2 SYS SYS SYS'
