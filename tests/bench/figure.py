@@ -18,9 +18,10 @@ def median_interval(values):
 
 
 def print_figure(name, values, unit, operator, target):
-    """Print the line; True when the target is met. A ratio whose interval is wider than 10 % is a MISS: measure longer."""
+    """Print the line; True when the median meets the target. A ratio whose interval is wider than 10 % is a MISS:
+    measure longer."""
     value, low, high = median_interval(values)
-    met = {"<=": low <= target, ">=": high >= target}[operator]
+    met = {"<=": value <= target, ">=": value >= target}[operator]
     if unit == "ratio" and high - low > 0.1 * value:
         met = False
     print(

@@ -84,7 +84,7 @@ check_tree() {
 # Those of the unit tests that modules can change, in a tree that differs from the plain one in its modules only.
 check_modules() {
   local test tests=
-  for test in connection copy discover_ports endpoint exchange gpu loopback probe probe_json protocol route transport; do
+  for test in connection copy discover_ports endpoint exchange gpu loopback probe probe_json protocol transport; do
     tests+=" tests/unit/test_$test"
   done
   check_tree TESTS="$tests" check_PROGRAMS="$tests"

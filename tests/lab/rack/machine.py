@@ -5,7 +5,7 @@ import os
 import shlex
 import socket
 
-from . import monitor
+from . import LAB_DIR, monitor
 from .spec import Gpu, HostBridge, Nic, Nvme, Switch
 
 BUSES_PER_BRIDGE = 32  # bus numbers set aside for each PCIe host bridge
@@ -199,6 +199,7 @@ def setup_script(rig, guest, modules_dir):
                      f"{nic.state} {nic.rxe or '-'} || return")
     if guest.of_kind(Gpu):
         lines.append("gpus || return")
+    lines.append(f"PATH={shlex.quote(os.path.join(LAB_DIR, 'guest', 'bin'))}:$PATH")  # lab-trouble
     lines += [f"bash -c {shlex.quote(command)} || return" for command in guest.setup]
     return "\n".join(lines) + "\n"
 
