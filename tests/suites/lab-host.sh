@@ -13,6 +13,7 @@ link-narrow      pcie-link-degraded:nic0
 acs-redirect     pcie-acs-redirect:a locality-hidden:a
 nic-missing      nic-missing:package1
 nic-wrong-socket nic-wrong-socket:nic1
+bond-member-down bond-member-down:nic1:1
 END
 }
 
