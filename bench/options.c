@@ -193,14 +193,14 @@ static int check_end(const struct gtopo_transport_facts *facts, const struct gto
 static int check_operation(const struct gtopo_transport_facts *facts, const struct gtopo_probe_options *options,
                            struct gtopo_error *error)
 {
-    char known[128] = "it can: ";
+    char known[128] = "it can:";
     uint32_t i;
 
     if (facts->operations & 1u << options->operation)
         return 0;
     for (i = 0; i < GTOPO_OPERATIONS; i++)
         if (facts->operations & 1u << i)
-            snprintf(known + strlen(known), sizeof known - strlen(known), "%s ", gtopo_operation_name(i));
+            snprintf(known + strlen(known), sizeof known - strlen(known), " %s", gtopo_operation_name(i));
     return gtopo_fail(error, GTOPO_EUSAGE, known, "transport %s has no operation \"%s\"", facts->name,
                       gtopo_operation_name(options->operation));
 }

@@ -292,7 +292,8 @@ int gtopo_plan_end(const struct gtopo_map *map, struct gtopo_end end, struct gto
             return gtopo_fail(error, GTOPO_ELINKDOWN, "check the cable and `ip link set DEVICE up`, then try again",
                               "%.300s has no link: it cannot be measured", gtopo_end_format(map, end, address));
         if (!end_of_port(map, end.via, planned))
-            return gtopo_fail(error, GTOPO_EMISSING, "load its RDMA driver, or name another port",
+            return gtopo_fail(error, GTOPO_EMISSING,
+                              "load its RDMA driver, or name another port, or a memory (numa0) for transport ofi",
                               "%.300s is no RDMA port", gtopo_end_format(map, end, address));
     }
     if (memory.kind == GTOPO_GPU)

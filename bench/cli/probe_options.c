@@ -28,10 +28,10 @@ enum {
 const struct cli_option probe_options[] = {
     {TRANSPORT, "transport", "NAME",
      "verbs, ofi:tcp, ofi:shm or copy (default: verbs for ports, copy for\n"
-     "                             GPUs without a port, else ofi:shm)"},
+     "                             GPUs without a port, else ofi:shm); between hosts only verbs"},
     {OPERATION, "operation", "NAME",
      "write, read, send, write-imm, fetch-add or compare-swap\n"
-     "                             (default: write; send over ofi)"},
+     "                             (default: write; send over ofi, copy over copy)"},
     {METRIC, "metric", "NAME", "bandwidth, latency or both (default)"},
     {'s', "size", "LIST",
      "message sizes: 64K, a sweep by doubling 1..64M, or 4K,64K,1M\n"

@@ -3,6 +3,7 @@
 #include "cli.h"
 #include <getopt.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HOSTS = 256, LAUNCH, ONLY, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE, LOOPBACK };
@@ -199,6 +200,16 @@ static int measure(struct gtopo_map *map, struct settings *s, struct screen *scr
     return status;
 }
 
+/* A run that failed before it measured anything does not take the place of a map that has figures. */
+static int keeps_former(const struct gtopo_map *map, const struct settings *s, const struct screen *screen,
+                        int measured)
+{
+    struct stat former;
+
+    return (measured || screen->failed) && !gtopo_map_measurement_count(map) && strcmp(s->output, "-") &&
+           !stat(s->output, &former) && S_ISREG(former.st_mode) && former.st_size;
+}
+
 /* Write the map, whatever became of the measuring, and say how it went. */
 static int finish(const struct gtopo_map *map, const struct settings *s, const struct screen *screen, int measured,
                   const struct gtopo_error *why)
@@ -209,9 +220,11 @@ static int finish(const struct gtopo_map *map, const struct settings *s, const s
     cli_show_findings(screen->out, map);
     if (s->campaign.loopback && cli_show_affinity(screen->out, map, &error))
         return cli_fail(&error);
-    if (cli_save(map, s->output, &error))
+    if (keeps_former(map, s, screen, measured))
+        fprintf(stderr, "gtopo-bench: nothing was measured: \"%s\" is left as it was\n", s->output);
+    else if (cli_save(map, s->output, &error))
         return cli_fail(&error);
-    if (strcmp(s->output, "-"))
+    else if (strcmp(s->output, "-"))
         fprintf(screen->out, "\nThe map is in %s; `gtopo-bench show %s` shows it.\n", s->output, s->output);
     if (measured)
         return cli_fail(why);

@@ -3,6 +3,7 @@
 #include "cli.h"
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MATRIX = 256, AFFINITY, NEAREST, RAILS, PATH };
 
@@ -102,6 +103,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     if (optind + 1 < argc)
         return cli_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
+    if (request.to && optind == argc && !access(request.to, F_OK))
+        return cli_usage(command, "--path needs two addresses, FROM and TO: \"%s\" is a file", request.to);
     status = cli_load(argv[optind], &map, &error); /* NULL when there is none */
     if (!status)
         status = show(map, &request, &error);

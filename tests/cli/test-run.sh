@@ -117,6 +117,11 @@ check "an unknown transport exits 2" refuses 2 'no transport "carrier-pigeon"' r
 check "a number out of range exits 2" refuses 2 'seconds takes seconds, from' run -o "$work/no.json" --seconds -1
 check "a number that is none exits 2" refuses 2 'size takes bytes, from' run -o "$work/no.json" --size 64q
 check "a folder that is not there exits 2 at once" refuses 2 'cannot be written' run -o "$work/nowhere/map.json"
+"$bench" map -o "$work/former.json"
+cp "$work/former.json" "$work/kept.json"
+run "$bench" run -o "$work/kept.json" --launch false --hosts a,b
+check "a run that measures nothing leaves a map that was there" cmp "$work/former.json" "$work/kept.json"
+check "and says so" stderr_has 'nothing was measured: .*kept.json" is left as it was'
 check "--launch without --hosts exits 2" refuses 2 'needs --hosts' run -o "$work/no.json" --launch x
 check "an endless file is refused" refuses 2 'holds zero bytes' show /dev/zero
 run "$bench" map --fsroot / -o "$work/root.json"

@@ -111,6 +111,8 @@ another_matrix() {
 check "another matrix is refused" another_matrix
 check "a path is shown with its class" shows "$corpus/host.json" PIX --path gpu0 nic0
 check "a path to what is not there exits 2" a_path_to_nothing
+run "$bench" show --path nic0 "$corpus/host.json"
+check "a path without its end is told from a map" stderr_has 'FROM and TO: .*host.json" is a file'
 check "a map is read from standard input" from_standard_input
 from_a_pipe() { run "$bench" show <(cat "$corpus/host.json") && status_is 0 && stdout_has gpu1; }
 check "a map is read from a pipe" from_a_pipe

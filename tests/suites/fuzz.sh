@@ -7,5 +7,5 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, long s) { return !d && s; }' |
   clang -x c -fsanitize=fuzzer -o "$build_root/fuzzer-probe" - || skip_suite "clang has no fuzzer (libclang-rt-dev)"
 plain_tree
 seconds=30
-[ "$GTOPO_QUICK" = 1 ] && seconds=5
+[ "$GTOPO_QUICK" = 1 ] && seconds=2
 make -C "$tree" fuzz FUZZ_SECONDS=$seconds

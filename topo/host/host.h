@@ -60,9 +60,14 @@ struct gtopo_discovery {
     size_t port_count, port_capacity;
     uint32_t *port_slots; /* of the first port of every netdev, hashed by name; port + 1, 0 is free */
     size_t port_slot_count;
-    char *pci_ids;                         /* the database of names, once it was looked for; "" when there is none */
-    uint32_t *pci_vendors;                 /* where each vendor's line is in it, plus 1, by number */
-    int asks_driver;                       /* the NVIDIA driver of this machine is that of the host */
+    char *pci_ids;         /* the database of names, once it was looked for; "" when there is none */
+    uint32_t *pci_vendors; /* where each vendor's line is in it, plus 1, by number */
+    struct {
+        uint32_t key;  /* vendor and device */
+        uint32_t line; /* where the device's line is in it, plus 1; 0 when it has none */
+        int is_known;
+    } pci_models[64]; /* looked for before, by the remainder of the device's number: a host has many of few models */
+    int asks_driver;  /* the NVIDIA driver of this machine is that of the host */
     int driver_has_nvlinks;                /* it has told of NVLinks */
     int machine_used;                      /* something hangs on the machine itself */
     int is_virtual;                        /* the machine: what it shows of its buses need not be so */

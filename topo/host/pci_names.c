@@ -48,24 +48,41 @@ static void copy_line(char text[GTOPO_SYSFS_TEXT], const char *line)
     gtopo_text_clean(text);
 }
 
+/* The line of a device below its vendor's, or NULL. O(devices of the vendor), and O(1) when it was asked for before. */
+static const char *find_model(struct gtopo_discovery *d, const char *vendor_line, unsigned vendor_id,
+                              unsigned device_id)
+{
+    uint32_t number = (vendor_id % VENDORS) << 16 | device_id % VENDORS;
+    size_t slot = device_id % (sizeof d->pci_models / sizeof *d->pci_models);
+    const char *line;
+    char key[16];
+
+    if (!d->pci_models[slot].is_known || d->pci_models[slot].key != number) {
+        snprintf(key, sizeof key, "\n\t%04x  ", device_id);
+        line = strchr(vendor_line, '\n');
+        while (line && (line[1] == '\t' || line[1] == '#') && strncmp(line, key, 8))
+            line = strchr(line + 1, '\n');
+        d->pci_models[slot].is_known = 1;
+        d->pci_models[slot].key = number;
+        d->pci_models[slot].line = line && !strncmp(line, key, 8) ? (uint32_t)(line - d->pci_ids) + 1 : 0;
+    }
+    return d->pci_models[slot].line ? d->pci_ids + d->pci_models[slot].line - 1 : NULL;
+}
+
 /* "15b3  Mellanox Technologies", then "\t1021  MT2910 Family [ConnectX-7]". What is not in it stays "". */
-static void look_up(const struct gtopo_discovery *d, unsigned vendor_id, unsigned device_id,
-                    char vendor[GTOPO_SYSFS_TEXT], char model[GTOPO_SYSFS_TEXT])
+static void look_up(struct gtopo_discovery *d, unsigned vendor_id, unsigned device_id, char vendor[GTOPO_SYSFS_TEXT],
+                    char model[GTOPO_SYSFS_TEXT])
 {
     uint32_t place = d->pci_vendors[vendor_id % VENDORS];
     const char *line = d->pci_ids + place - 1;
-    char key[16];
 
     *vendor = *model = 0;
     if (!place)
         return;
     copy_line(vendor, line + 6);
-    snprintf(key, sizeof key, "\n\t%04x  ", device_id);
-    for (line = strchr(line, '\n'); line && (line[1] == '\t' || line[1] == '#'); line = strchr(line + 1, '\n'))
-        if (!strncmp(line, key, 8)) {
-            copy_line(model, line + 8);
-            return;
-        }
+    line = find_model(d, line, vendor_id, device_id);
+    if (line)
+        copy_line(model, line + 8);
 }
 
 int gtopo_pci_names(struct gtopo_discovery *d, uint32_t id, hwloc_obj_t device, unsigned vendor_id, unsigned device_id)
