@@ -200,7 +200,7 @@ static int measure(struct gtopo_map *map, struct settings *s, struct screen *scr
     return status;
 }
 
-/* A run that failed before it measured anything does not take the place of a map that has figures. */
+/* A run that failed before it measured anything does not take the place of a file that has something in it. */
 static int keeps_former(const struct gtopo_map *map, const struct settings *s, const struct screen *screen,
                         int measured)
 {
