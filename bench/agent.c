@@ -42,14 +42,20 @@ static int reply_failure(struct agent *agent, const struct gtopo_error *cause, s
     return reply(agent, gtopo_failure_json(cause), error);
 }
 
-/*
- * Has the coordinator anything to say, which in mid-run is cancel or the end of the stream? From time to time it is
- * told that the run goes on: a run may be long, and a silent agent may be a stopped one.
- */
+/* Has the coordinator anything to say? In mid-run that is the run's end, or the end of the stream. */
+static int is_spoken_to(void *context)
+{
+    const struct agent *agent = context;
+    struct pollfd input = {agent->stream.input_fd, POLLIN, 0};
+
+    return poll(&input, 1, 0) > 0;
+}
+
+/* Of the agent that drives. From time to time it tells that the run goes on: a run may be long, and a silent agent may
+ * be a stopped one. */
 static int interrupted(void *context)
 {
     struct agent *agent = context;
-    struct pollfd input = {agent->stream.input_fd, POLLIN, 0};
     uint64_t now_ns = gtopo_clock_ns();
 
     if (now_ns - agent->beat_ns >= BEAT_NS) {
@@ -57,7 +63,7 @@ static int interrupted(void *context)
         if (reply(agent, json_pack("{ss}", "type", "running"), NULL))
             return 1;
     }
-    return poll(&input, 1, 0) > 0;
+    return is_spoken_to(agent);
 }
 
 static int keep(void *text, const void *data, size_t size)
@@ -165,7 +171,7 @@ static int on_run(struct agent *agent, struct gtopo_error *error)
         return gtopo_fail(error, GTOPO_EPROTOCOL, NULL, "run came without go");
     if (agent->initiator)
         return drive(agent, error);
-    return gtopo_engine_serve(agent->engine, &cause) ? reply_failure(agent, &cause, error) : 0;
+    return gtopo_engine_serve(agent->engine, is_spoken_to, agent, &cause) ? reply_failure(agent, &cause, error) : 0;
 }
 
 /* The end of a probe: is the data what was sent? A probe that failed before is closed and was told of. */

@@ -56,7 +56,7 @@ static void start_rail(struct rail *rail)
     rail->has_thread = !cause;
     if (rail->has_thread)
         return;
-    rail->status = gtopo_fail(&rail->error, GTOPO_ESYSTEM, "look at `ulimit -u` and the cgroup's pids.max",
+    rail->status = gtopo_fail(&rail->error, GTOPO_ESYSTEM, "look at `ulimit -u`, `ulimit -v` and the cgroup's pids.max",
                               "cannot start a thread: %s", strerror(cause));
     gtopo_barrier_leave(rail->barrier);
 }

@@ -19,12 +19,23 @@ int gtopo_crew_init(struct gtopo_crew *crew, const struct gtopo_campaign_options
     return crew->members ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
 }
 
+/* A larger deadline of a step holds for greeting an agent too: a host may be as slow as its links. */
+static int start(struct gtopo_crew *crew, struct gtopo_crew_member *member, char *const *argv,
+                 struct gtopo_error *error)
+{
+    uint64_t step_ns = (uint64_t)(crew->options->deadline_s * 1e9);
+    uint64_t hello_ns = gtopo_clock_ns() + (step_ns > GTOPO_HELLO_DEADLINE_NS ? step_ns : GTOPO_HELLO_DEADLINE_NS);
+
+    return gtopo_agent_start(&member->agent, argv, member->name, hello_ns < crew->end_ns ? hello_ns : crew->end_ns,
+                             crew->options->cancel, error);
+}
+
 static int start_local(struct gtopo_crew *crew, struct gtopo_crew_member *member, struct gtopo_error *error)
 {
     const char *program = crew->options->agent_program ? crew->options->agent_program : GTOPO_BINDIR "/gtopo-bench";
     char *const argv[] = {(char *)program, "agent", NULL};
 
-    return gtopo_agent_start(&member->agent, argv, member->name, crew->end_ns, crew->options->cancel, error);
+    return start(crew, member, argv, error);
 }
 
 static int start_launched(struct gtopo_crew *crew, struct gtopo_crew_member *member, const char *host,
@@ -34,7 +45,7 @@ static int start_launched(struct gtopo_crew *crew, struct gtopo_crew_member *mem
     int status = gtopo_launch_command(crew->options->launch, host, &argv[2], error);
 
     if (!status)
-        status = gtopo_agent_start(&member->agent, argv, member->name, crew->end_ns, crew->options->cancel, error);
+        status = start(crew, member, argv, error);
     free(argv[2]);
     return status;
 }

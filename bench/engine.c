@@ -17,6 +17,9 @@
 /* A turn of which so much or more was ours, the interval's estimation, is no sample of the path. */
 #define OURS_AT_MOST 0.01
 #define SILENCE_NS UINT64_C(200000000) /* less than an interrupted run is waited for */
+/* What a served run may still need when the coordinator speaks: the initiator, whose last words are under way, is done.
+ */
+#define LAST_WORDS_NS UINT64_C(200000000)
 
 struct sampling {
     const struct gtopo_spec *spec;
@@ -26,6 +29,7 @@ struct sampling {
     uint64_t start_ns, looked_ns;
     uint64_t seen_before, moved_ns; /* samples at a look, and the first look that saw as many */
     uint64_t limit_ns;              /* the run is given up then, however it moves */
+    uint64_t interrupted_ns;        /* when the coordinator was first seen to have spoken to the end that serves */
     double unasked_ns;              /* sampled since interrupted() was last asked */
     double asking_ns;               /* latency: what asking took, in the turn whose sample is the next; else 0 */
     uint64_t next_estimate;         /* number of samples at which the interval is looked at again */
@@ -392,6 +396,20 @@ int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *conte
     return status;
 }
 
+/* Called by the transport of the end that serves, while nothing comes. */
+static int look_at_coordinator(void *context)
+{
+    struct sampling *s = context;
+    uint64_t now_ns = gtopo_clock_ns();
+
+    if (now_ns - s->looked_ns < (uint64_t)ASK_EVERY_NS)
+        return 0;
+    s->looked_ns = now_ns;
+    if (!s->interrupted_ns && s->interrupted(s->context))
+        s->interrupted_ns = now_ns;
+    return s->interrupted_ns && now_ns - s->interrupted_ns > LAST_WORDS_NS;
+}
+
 /* What the responder of a two-way probe drives; the initiator says when it ends. */
 static int keep_sample(void *context, double sample_ns)
 {
@@ -402,17 +420,28 @@ static int keep_sample(void *context, double sample_ns)
     return 0;
 }
 
-int gtopo_engine_serve(struct gtopo_engine *engine, struct gtopo_error *error)
+int gtopo_engine_serve(struct gtopo_engine *engine, int (*interrupted)(void *context), void *context,
+                       struct gtopo_error *error)
 {
-    struct sampling s = {.spec = &engine->spec, .samples = {.batches = 1}, .start_ns = gtopo_clock_ns()};
-    struct gtopo_run run = {.batch = gtopo_options_batch(&engine->spec.options), .sample = keep_sample, .context = &s};
     int two_way = engine->spec.options.two_way, status;
+    struct sampling s = {.spec = &engine->spec,
+                         .samples = {.batches = 1},
+                         .start_ns = gtopo_clock_ns(),
+                         .interrupted = interrupted,
+                         .context = context};
+    struct gtopo_run run = {.batch = gtopo_options_batch(&engine->spec.options),
+                            .sample = two_way ? keep_sample : NULL,
+                            .look = look_at_coordinator,
+                            .context = &s};
 
     if (!engine->transport->serve)
         return 0;
     if (two_way && gtopo_samples_reserve(&s.samples))
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory for samples");
-    status = engine->transport->serve(engine->endpoint, two_way ? &run : NULL, error);
+    status = engine->transport->serve(engine->endpoint, &run, error);
+    if (status == GTOPO_ECANCELLED)
+        status = gtopo_fail(error, GTOPO_EPEER, "look at the other end's error",
+                            "the coordinator ended the probe before the other end did");
     if (!status && two_way)
         status = summarise(&s, run.batch, &engine->driven, error);
     gtopo_samples_clear(&s.samples);

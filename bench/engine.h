@@ -27,8 +27,9 @@ int gtopo_engine_connect(struct gtopo_engine *engine, const void *blob, size_t s
  */
 int gtopo_engine_run(struct gtopo_engine *engine, int (*interrupted)(void *context), void *context,
                      struct gtopo_probe_result *result, struct gtopo_error *error);
-/* The responder's part, until the initiator is done. */
-int gtopo_engine_serve(struct gtopo_engine *engine, struct gtopo_error *error);
+/* The responder's part, until the initiator is done, or interrupted() says that nobody waits for it any more. */
+int gtopo_engine_serve(struct gtopo_engine *engine, int (*interrupted)(void *context), void *context,
+                       struct gtopo_error *error);
 /* Is the data what was sent? After run and serve. */
 int gtopo_engine_verify(struct gtopo_engine *engine, struct gtopo_error *error);
 /* What this end has to say after it all. */

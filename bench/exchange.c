@@ -180,7 +180,7 @@ static int responder_failed(struct state *s)
         later = receive(s, s->ends[0], deadline_in(s, RUNNING_SLACK_NS), &message);
     } while (!later && !strcmp(gtopo_message_type(message), "running"));
     json_decref(message);
-    if (later && cause.code == GTOPO_EPEER && error->code != GTOPO_ETIMEOUT) {
+    if (later && cause.code == GTOPO_EPEER && error->code != GTOPO_ETIMEOUT && strcmp(cause.message, error->message)) {
         struct gtopo_error said = *error;
 
         gtopo_fail(error, cause.code, said.hint[0] ? said.hint : cause.hint, "%.700s; %.300s", cause.message,

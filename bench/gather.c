@@ -43,7 +43,8 @@ static int gather_host(struct gtopo_map *map, struct gtopo_crew *crew, uint32_t 
                        struct gtopo_error *error)
 {
     struct gtopo_agent_process *agent;
-    uint64_t deadline_ns = gtopo_clock_ns() + DISCOVER_DEADLINE_NS;
+    uint64_t step_ns = (uint64_t)(crew->options->deadline_s * 1e9);
+    uint64_t deadline_ns = gtopo_clock_ns() + (step_ns > DISCOVER_DEADLINE_NS ? step_ns : DISCOVER_DEADLINE_NS);
     json_t *message = NULL;
     int status = gtopo_crew_member(crew, index, name, 0, &agent, error);
 

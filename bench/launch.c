@@ -2,6 +2,8 @@
 #include "bench/launch.h"
 #include "bench/clock.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -49,6 +51,31 @@ static int spawn(char *const *argv, int fd, pid_t *pid)
     return failure;
 }
 
+/*
+ * Both ends of a stream to an agent. In a program that has closed its standard descriptors they would take their
+ * numbers, and hear what it prints.
+ */
+static int open_stream(int pair[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        int moved, low = pair[i];
+
+        if (low > STDERR_FILENO)
+            continue;
+        moved = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (moved < 0) {
+            close(pair[0]);
+            close(pair[1]);
+            return -1;
+        }
+        close(low);
+        pair[i] = moved;
+    }
+    return 0;
+}
+
 /* Append text to *end, up to `limit`. */
 static void append(char **end, const char *limit, const char *text, size_t length)
 {
@@ -81,38 +108,52 @@ int gtopo_launch_command(const char *launch, const char *host, char **command, s
     return 0;
 }
 
-/* The command ended without an agent having answered: say which, and how it ended if it does so soon. */
-static int fail_ended(struct gtopo_agent_process *agent, char *const *argv, const char *name, struct gtopo_error *error)
+int gtopo_agent_ended(struct gtopo_agent_process *agent, char text[GTOPO_ENDED_TEXT])
 {
     const struct timespec nap = {0, 10000000};
-    const char *command = argv[1] && argv[2] ? argv[2] : argv[0]; /* behind sh -c */
-    int ended = 0, wait_status;
+    struct pollfd stream = {agent->stream.input_fd, POLLIN, 0};
+    int ended = 0, status;
 
-    for (int i = 0; i < 50 && !ended; i++) {
-        ended = waitpid(agent->pid, &wait_status, WNOHANG) > 0;
+    /* Its stream closes a moment before it has ended; one that is open is that of an agent that lives. */
+    for (int i = 0; agent->pid && i < 50 && !ended; i++) {
+        ended = waitpid(agent->pid, &status, WNOHANG) > 0;
+        if (!ended && (poll(&stream, 1, 0) <= 0 || !(stream.revents & POLLHUP)))
+            return 0;
         if (!ended)
             nanosleep(&nap, NULL);
     }
     if (!ended)
+        return 0;
+    close(agent->stream.input_fd);
+    kill(-agent->pid, SIGKILL);      /* what it has left behind */
+    memset(agent, 0, sizeof *agent); /* it has been waited for */
+    if (WIFEXITED(status))
+        snprintf(text, GTOPO_ENDED_TEXT, "ended with status %d", WEXITSTATUS(status));
+    else
+        snprintf(text, GTOPO_ENDED_TEXT, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return 1;
+}
+
+/* The command ended without an agent having answered: say which, and how it ended if it does so soon. */
+static int fail_ended(struct gtopo_agent_process *agent, char *const *argv, const char *name, struct gtopo_error *error)
+{
+    const char *command = argv[1] && argv[2] ? argv[2] : argv[0]; /* behind sh -c */
+    char how[GTOPO_ENDED_TEXT];
+
+    if (!gtopo_agent_ended(agent, how))
         return gtopo_fail(error, GTOPO_EPEER, "does the command pass the agent's input and output on?",
                           "%s cannot be reached: `%.200s` closed its output", name, command);
-    close(agent->stream.input_fd);
-    kill(-agent->pid, SIGKILL); /* what it has left behind */
-    agent->pid = 0;             /* it has been waited for */
     return gtopo_fail(error, GTOPO_EPEER, "try the command by hand: it has to start gtopo-bench agent on that host",
-                      "%s cannot be reached: `%.200s` ended with %s %d", name, command,
-                      WIFEXITED(wait_status) ? "status" : "signal",
-                      WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status));
+                      "%s cannot be reached: `%.200s` %s", name, command, how);
 }
 
 int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, const char *name, uint64_t end_ns,
                       const struct gtopo_cancel *cancel, struct gtopo_error *error)
 {
-    uint64_t hello_ns = gtopo_clock_ns() + GTOPO_HELLO_DEADLINE_NS;
     int pair[2], failure, status;
 
     memset(agent, 0, sizeof *agent);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+    if (open_stream(pair))
         return gtopo_fail(error, GTOPO_ESYSTEM, "raise the limit of open files (ulimit -n)",
                           "no socket for an agent: %s", strerror(errno));
     failure = spawn(argv, pair[1], &agent->pid);
@@ -127,7 +168,7 @@ int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, cons
     agent->stream = (struct gtopo_stream){pair[0], pair[0], name};
     status = gtopo_stream_prepare_fd(pair[0], error);
     if (!status)
-        status = gtopo_hello(&agent->stream, hello_ns < end_ns ? hello_ns : end_ns, cancel, NULL, error);
+        status = gtopo_hello(&agent->stream, end_ns, cancel, NULL, error);
     if (status == GTOPO_EPEER)
         status = fail_ended(agent, argv, name, error);
     if (status)

@@ -23,6 +23,11 @@ int gtopo_agent_start(struct gtopo_agent_process *agent, char *const *argv, cons
  * hold letters, digits, dots, hyphens and underscores, since a shell reads it. Errors: GTOPO_EUSAGE, GTOPO_ENOMEM. */
 int gtopo_launch_command(const char *launch, const char *host, char **command, struct gtopo_error *error);
 
+/* Has it closed its stream and ended? Then how is written ("ended with status 1"), and nothing is left of it. Waits a
+ * little for one whose stream is closed. */
+#define GTOPO_ENDED_TEXT 64
+int gtopo_agent_ended(struct gtopo_agent_process *agent, char text[GTOPO_ENDED_TEXT]);
+
 /* Say bye and close the stream. A zeroed struct is accepted, here and below. */
 void gtopo_agent_say_bye(struct gtopo_agent_process *agent);
 /* Say bye if it was not said, wait until deadline_ns (0: not at all), kill what is left: the process group that was

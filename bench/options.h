@@ -38,13 +38,21 @@ void gtopo_option_set(const struct gtopo_option *option, void *options, double v
 
 /* What a rule makes of an option that was left to it. */
 
+/* Of a run with a count: with more under way, most of what is measured is how a pipe fills and empties. */
+static inline uint64_t gtopo_options_counted_depth(const struct gtopo_probe_options *options)
+{
+    return options->iterations ? options->iterations / 4 : UINT64_MAX;
+}
+
 static inline uint32_t gtopo_options_depth(const struct gtopo_probe_options *options)
 {
-    uint64_t fitting;
+    uint64_t fitting, counted = gtopo_options_counted_depth(options);
 
     if (options->depth)
         return options->depth;
     fitting = GTOPO_UNDER_WAY_B / options->message_B / options->queue_pairs;
+    if (fitting > counted)
+        fitting = counted;
     return fitting > GTOPO_DEPTH ? GTOPO_DEPTH : fitting < GTOPO_DEPTH_MIN ? GTOPO_DEPTH_MIN : (uint32_t)fitting;
 }
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define TOOL "gputopo"
-#define CANCELLED_END_NS UINT64_C(5000000000) /* at most, for agents to end by themselves */
+#define END_NS UINT64_C(5000000000) /* at most, for agents to end by themselves */
 
 /* ---- what a campaign has in common with a pair ---- */
 
@@ -22,18 +22,34 @@ static void set_end(struct gtopo_probe_end *end, const struct gtopo_plan_end *pl
 }
 
 /*
- * Agents that are no longer of use. After a cancel they are well, and may be about to give back what a device has
- * registered: to be killed then, with memory of a GPU in it, is what machines have been seen to hang of. Both are told
- * first, so that they end side by side.
+ * Agents that are no longer of use. One that is well may be about to give back what a device has registered: to be
+ * killed then, with memory of a GPU in it, is what machines have been seen to hang of; and it would leave its shared
+ * memory behind. Both are told first, so that they end side by side.
  */
-static void end_agents(const struct gtopo_crew *crew, struct gtopo_agent_process *const agents[2])
+static void end_agents(struct gtopo_agent_process *const agents[2])
 {
-    uint64_t end_ns = gtopo_cancel_tripped(crew->options->cancel) ? gtopo_clock_ns() + CANCELLED_END_NS : 0;
+    uint64_t end_ns = gtopo_clock_ns() + END_NS;
 
     for (int i = 0; i < 2 && agents[i]; i++)
         gtopo_agent_say_bye(agents[i]);
     for (int i = 0; i < 2 && agents[i]; i++)
         gtopo_agent_end(agents[i], end_ns);
+}
+
+/* Agents whose streams closed: how each of them ended says more than that. */
+static void tell_deaths(struct gtopo_agent_process *const agents[2], struct gtopo_error *error)
+{
+    static const char *const which[2] = {"first", "second"};
+    struct gtopo_error said = *error;
+    char text[256] = "", how[GTOPO_ENDED_TEXT];
+    size_t used = 0;
+
+    for (int i = 0; i < 2 && agents[i]; i++)
+        if (gtopo_agent_ended(agents[i], how))
+            used += (size_t)snprintf(text + used, sizeof text - used, "%sthe agent of the %s end %s", used ? ", " : "",
+                                     which[i], how);
+    if (used)
+        gtopo_fail(error, said.code, said.hint, "%.700s: %s", said.message, text);
 }
 
 int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end ends[2], const char *const hosts[2],
@@ -63,8 +79,10 @@ int gtopo_pair_exchange(struct gtopo_crew *crew, const struct gtopo_plan_end end
     exchange.initiator = &agents[0]->stream;
     exchange.responder = agents[1] ? &agents[1]->stream : NULL;
     status = gtopo_exchange_run(&exchange, &o, result, &usable, error);
+    if (status == GTOPO_EPEER && !usable)
+        tell_deaths(agents, error);
     if (!usable)
-        end_agents(crew, agents);
+        end_agents(agents);
     return status;
 }
 

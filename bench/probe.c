@@ -48,7 +48,7 @@ static int start_here(struct here *here, struct gtopo_error *error)
     close(fds[0]);
     close(fds[1]);
     here->fd = -1;
-    return gtopo_fail(error, GTOPO_ESYSTEM, "look at `ulimit -u` and the cgroup's pids.max",
+    return gtopo_fail(error, GTOPO_ESYSTEM, "look at `ulimit -u`, `ulimit -v` and the cgroup's pids.max",
                       "cannot start a thread: %s", strerror(cause));
 }
 

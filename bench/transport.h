@@ -98,7 +98,8 @@ struct gtopo_trace {
 struct gtopo_run {
     uint64_t batch;    /* messages a sample, at least 1; bandwidth only */
     uint64_t messages; /* exactly so many for each queue pair; 0: until sample() says so */
-    /* Takes one sample in nanoseconds; non-zero ends the run. For bandwidth it must cost little beside a batch. */
+    /* Takes one sample in nanoseconds; non-zero ends the run. For bandwidth it must cost little beside a batch. NULL
+     * for an end that only serves. */
     int (*sample)(void *context, double sample_ns);
     /* Asked from time to time while nothing comes; non-zero gives the run up. NULL: as long as something moves. */
     int (*look)(void *context);
@@ -130,7 +131,8 @@ struct gtopo_transport {
     int (*run)(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
     /*
      * The other end's loop, until the initiator's run ended. In a two-way probe it drives too, and hands samples to
-     * run->sample, whose answer it does not look at; else run is NULL. NULL when that end has nothing to do.
+     * run->sample, whose answer it does not look at; else that is NULL, and run may be. NULL when that end has nothing
+     * to do.
      */
     int (*serve)(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
     /* After run and serve: does the memory hold what the other end sent? Errors: GTOPO_EDATA, saying where. */

@@ -91,44 +91,103 @@ static int replace(const char *path, gtopo_file_producer *produce, const void *c
     return status;
 }
 
+/* The path that a symbolic link leads to, to be freed; NULL for what is none. */
+static char *follow(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char link[PATH_MAX], *next;
+    ssize_t length = readlink(path, link, sizeof link);
+
+    if (length <= 0 ||
+        asprintf(&next, "%.*s%.*s", slash && link[0] != '/' ? (int)(slash + 1 - path) : 0, path, (int)length, link) < 0)
+        return NULL;
+    return next;
+}
+
 /* Where a path leads, through symbolic links; the last one's target need not exist. To be freed; NULL without memory.
  */
-static char *target_of(const char *path, int links)
+static char *target_of(const char *path)
 {
-    char *real = realpath(path, NULL), *next, link[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    ssize_t length;
-    int status;
+    char *real = realpath(path, NULL), *at, *next;
 
-    if (real)
+    if (real || !(at = strdup(path)))
         return real;
-    length = links < LINKS_MAX ? readlink(path, link, sizeof link) : -1;
-    if (length < 0)
-        return strdup(path);
-    status =
-        asprintf(&next, "%.*s%.*s", slash && link[0] != '/' ? (int)(slash + 1 - path) : 0, path, (int)length, link);
-    if (status < 0)
-        return NULL;
-    real = target_of(next, links + 1);
-    free(next);
-    return real;
+    for (int links = 0; links < LINKS_MAX && (next = follow(at)); links++) {
+        free(at);
+        at = next;
+    }
+    return at;
+}
+
+/* Is it the folder in which /proc has the descriptors of this process or thread? */
+static int is_folder_of_descriptors(const char *folder)
+{
+    static const char *const names[] = {"/proc/self/fd", "/proc/thread-self/fd"};
+    struct stat is, of;
+    int found = 0;
+
+    for (size_t i = 0; !found && i < sizeof names / sizeof *names && !stat(folder, &is); i++)
+        found = !stat(names[i], &of) && is.st_dev == of.st_dev && is.st_ino == of.st_ino;
+    return found;
+}
+
+static int descriptor_at(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder, *end;
+    long number = -1;
+
+    if (!slash || slash[1] < '0' || slash[1] > '9')
+        return -1;
+    folder = strndup(path, (size_t)(slash + 1 - path));
+    if (folder && is_folder_of_descriptors(folder)) {
+        number = strtol(slash + 1, &end, 10);
+        number = *end || number > INT_MAX ? -1 : number;
+    }
+    free(folder);
+    return (int)number;
+}
+
+int gtopo_file_descriptor(const char *path)
+{
+    char *at = strdup(path), *next;
+    int number = -1;
+
+    for (int links = 0; at && links < LINKS_MAX && (number = descriptor_at(at)) < 0; links++) {
+        next = follow(at);
+        free(at);
+        at = next;
+    }
+    free(at);
+    return number;
+}
+
+static FILE *open_descriptor(int number)
+{
+    int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
 }
 
 int gtopo_file_write(const char *path, gtopo_file_producer *produce, const void *context, struct gtopo_error *error)
 {
+    int exists, descriptor = gtopo_file_descriptor(path);
     struct stat target;
     char *real;
     FILE *file;
     int status;
 
-    if (!stat(path, &target)) {
-        if (!S_ISREG(target.st_mode)) {
-            file = open_stream(path, 0, 0666);
-            return file ? fill(file, path, produce, context, error) : fail_write(path, errno, error);
-        }
-    } else if (errno != ENOENT)
+    exists = !stat(path, &target);
+    if (!exists && errno != ENOENT)
         return fail_write(path, errno, error);
-    real = target_of(path, 0); /* a symbolic link stays one */
+    if (descriptor >= 0 || (exists && !S_ISREG(target.st_mode))) {
+        file = descriptor >= 0 ? open_descriptor(descriptor) : open_stream(path, 0, 0666);
+        return file ? fill(file, path, produce, context, error) : fail_write(path, errno, error);
+    }
+    real = target_of(path); /* a symbolic link stays one */
     if (!real)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory while writing %s", path);
     status = replace(real, produce, context, error);

@@ -65,9 +65,15 @@ int cli_parse_number(const char *text, double lowest, double highest, int bytes,
 
 /* Write a map to a file, or to standard output for "-". */
 int cli_save(const struct gtopo_map *map, const char *path, struct gtopo_error *error);
-/* What cannot be written would cost the whole run: find out before. */
-int cli_check_output(const char *path, struct gtopo_error *error);
-/* Write a file whole or leave it as it was; a pipe or a device is written to as it is. Errors: GTOPO_EIO. */
+/* The path as given, or "-" where it names standard output (/dev/stdout). */
+const char *cli_output(const char *path);
+/* What cannot be written would cost the whole run: find out before. `option` gave it: "--map". */
+int cli_check_output(const char *option, const char *path, struct gtopo_error *error);
+/* Do two paths lead to one file, there or not yet? */
+int cli_is_same_file(const char *a, const char *b);
+/* Nothing was measured: does that leave a file in place that has something in it? Then the user is told. */
+int cli_keep_former(const char *path);
+/* Write a file whole or leave it as it was; see gtopo_file_write(). Errors: GTOPO_EIO. */
 int cli_write_file(const char *path, const char *data, size_t size, struct gtopo_error *error);
 /* Tell of a write to standard output that failed for this errno. Returns CLI_USAGE. */
 int cli_lose(FILE *out, int cause);
@@ -77,7 +83,8 @@ int cli_flush(int status);
 /* ---- terminal.c ---- */
 
 /*
- * From here on Ctrl-C and SIGTERM trip the cancel instead of ending the program; the second one ends it at once.
+ * From here on Ctrl-C, SIGTERM and SIGHUP (unless it is ignored) trip the cancel instead of ending the program; the
+ * second one ends it at once.
  * Errors: GTOPO_ENOMEM.
  */
 int cli_catch_signals(struct gtopo_cancel **cancel, struct gtopo_error *error);

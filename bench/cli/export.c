@@ -89,7 +89,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     while ((letter = cli_next_option(command, argc, argv)) != -1)
         switch (letter) {
         case 'o':
-            output = optarg;
+            output = cli_output(optarg);
             break;
         case INJECT:
             export.profile = "inject";

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct cli_command *const commands[] = {&cli_map,   &cli_show,    &cli_export, &cli_run,
                                                      &cli_probe, &cli_version, &cli_agent};
@@ -161,10 +164,23 @@ static int run_help(int argc, char **argv)
     return CLI_GOOD;
 }
 
+/*
+ * What is opened next takes the lowest number that is free: where the caller closed one of the first three, what is
+ * written to it would end in a file or a socket of ours. Standard output is opened for reading, so that it fails.
+ */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(CLI_INTERNAL);
+}
+
 int main(int argc, char **argv)
 {
     const struct cli_command *command;
 
+    hold_standard_descriptors();
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN);            /* a closed pipe is a failed write, */
     signal(SIGXFSZ, SIG_IGN);            /* as is a file that may not grow */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
+#include "lib/file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,81 +25,101 @@ int cli_save(const struct gtopo_map *map, const char *path, struct gtopo_error *
     return status;
 }
 
-int cli_check_output(const char *path, struct gtopo_error *error)
+const char *cli_output(const char *path)
+{
+    return gtopo_file_descriptor(path) == STDOUT_FILENO ? "-" : path;
+}
+
+int cli_check_output(const char *option, const char *path, struct gtopo_error *error)
 {
     char folder[4096];
     const char *slash = strrchr(path, '/');
+    struct stat is;
 
     if (!strcmp(path, "-"))
         return 0;
+    if (!*path)
+        return gtopo_fail(error, GTOPO_EUSAGE, NULL, "%s needs the name of a file, not an empty one", option);
+    if (!stat(path, &is) && S_ISDIR(is.st_mode))
+        return gtopo_fail(error, GTOPO_EUSAGE, "name a file in it", "%s needs a file, and \"%s\" is a folder", option,
+                          path);
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
     if (access(folder, W_OK) || (!access(path, F_OK) && access(path, W_OK)))
         return gtopo_fail(error, GTOPO_EIO, "name another file", "\"%s\" cannot be written: %s", path, strerror(errno));
     return 0;
 }
 
-/* Takes the descriptor. */
-static int fill(int fd, const char *data, size_t size)
-{
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    int failed;
-
-    if (!file) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    failed = fwrite(data, 1, size, file) != size;
-    return fclose(file) || failed ? -1 : 0;
-}
-
-/* A file of its own beside it takes the place of the one that was there, and has its mode. */
-static int replace(const char *path, const struct stat *former, const char *data, size_t size)
+/* The folder that a file is in, to be freed; NULL when there is none. */
+static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *temporary;
-    mode_t mask = umask(0);
-    int fd, cause;
+    char *folder = strndup(slash ? path : ".", slash ? (size_t)(slash + 1 - path) : 1);
+    char *real = folder ? realpath(folder, NULL) : NULL;
 
-    umask(mask);
-    if (asprintf(&temporary, "%.*s.gputopo-XXXXXX", slash ? (int)(slash + 1 - path) : 0, path) < 0)
-        return -1;
-    fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0) {
-        free(temporary);
-        return -1;
-    }
-    if (fchmod(fd, former ? former->st_mode & 0777 : 0666 & ~mask) || fill(fd, data, size) || rename(temporary, path)) {
-        cause = errno;
-        unlink(temporary);
-        errno = cause;
-        free(temporary);
-        return -1;
-    }
-    free(temporary);
-    return 0;
+    free(folder);
+    return real;
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+int cli_is_same_file(const char *a, const char *b)
+{
+    struct stat is[2];
+    char *folders[2];
+    int exists[2] = {!stat(a, &is[0]), !stat(b, &is[1])}, same;
+
+    if (exists[0] && exists[1])
+        return S_ISREG(is[0].st_mode) && is[0].st_dev == is[1].st_dev && is[0].st_ino == is[1].st_ino;
+    if (exists[0] || exists[1])
+        return 0;
+    folders[0] = folder_of(a);
+    folders[1] = folder_of(b);
+    same = folders[0] && folders[1] && !strcmp(folders[0], folders[1]) && !strcmp(name_of(a), name_of(b));
+    free(folders[0]);
+    free(folders[1]);
+    return same;
+}
+
+int cli_keep_former(const char *path)
+{
+    struct stat former;
+
+    if (!strcmp(path, "-") || stat(path, &former) || !S_ISREG(former.st_mode) || !former.st_size)
+        return 0;
+    fprintf(stderr, "gtopo-bench: nothing was measured: \"%s\" is left as it was\n", path);
+    return 1;
+}
+
+struct text {
+    const char *data;
+    size_t size;
+};
+
+static int produce(const void *context, FILE *file, struct gtopo_error *error)
+{
+    const struct text *text = context;
+
+    (void)error; /* gtopo_file_write() fills it for GTOPO_EIO */
+    return fwrite(text->data, 1, text->size, file) == text->size ? 0 : GTOPO_EIO;
 }
 
 int cli_write_file(const char *path, const char *data, size_t size, struct gtopo_error *error)
 {
-    char *real = realpath(path, NULL); /* a link stays one */
-    struct stat former;
-    int exists = !stat(path, &former), failed;
+    const struct text text = {data, size};
 
-    if (exists && !S_ISREG(former.st_mode)) /* a pipe or a device; a folder refuses */
-        failed = fill(open(path, O_WRONLY | O_CLOEXEC), data, size);
-    else
-        failed = replace(real ? real : path, exists ? &former : NULL, data, size);
-    free(real);
-    return failed ? gtopo_fail(error, GTOPO_EIO, "check that the folder exists, is writable and has room",
-                               "\"%s\" cannot be written: %s", path, strerror(errno))
-                  : 0;
+    return gtopo_file_write(path, produce, &text, error);
 }
 
 int cli_lose(FILE *out, int cause)
 {
-    clearerr(out); /* told once */
-    fprintf(stderr, "gtopo-bench: standard output cannot be written: %s\n", strerror(cause));
+    clearerr(out);      /* told once */
+    if (cause != EPIPE) /* who closed it does not want to know */
+        fprintf(stderr, "gtopo-bench: standard output cannot be written: %s\n", strerror(cause));
     return CLI_USAGE;
 }
 

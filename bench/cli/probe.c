@@ -279,15 +279,9 @@ static void run_all(struct sweep *s)
 
 /* ---- all ---- */
 
-static int save_map(struct gtopo_map *map, const char *path, struct gtopo_error *error)
-{
-    int status = gtopo_map_seal(map, error);
-
-    return status ? status : gtopo_map_save(map, path, error);
-}
-
-/* Measure, and write the report to `out` and the map to its file; returns the exit code. */
-static int measure(const struct probe_settings *settings, struct probe_place *place, FILE *out)
+/* Measure, and write the report to `out` and the map to its file; returns the exit code. *measured probes ended well.
+ */
+static int measure(const struct probe_settings *settings, struct probe_place *place, FILE *out, size_t *measured)
 {
     struct sweep s = {.settings = settings, .place = place, .out = out};
     struct gtopo_error error;
@@ -309,12 +303,13 @@ static int measure(const struct probe_settings *settings, struct probe_place *pl
         status = s.status ? s.status : found;
         if (ferror(out))
             status = cli_lose(out, s.lost);
-        if (s.measured && settings->map && save_map(place->map, settings->map, &error))
+        if (s.measured && settings->map && probe_map_save(settings, place, &error))
             status = cli_fail(&error);
     }
     gtopo_pair_close(s.pair);
     probe_report_free(s.report);
     free(s.result);
+    *measured = s.measured;
     return status;
 }
 
@@ -323,7 +318,7 @@ static int measure_to_file(const struct probe_settings *settings, struct probe_p
 {
     struct gtopo_error error;
     char *text = NULL;
-    size_t size = 0;
+    size_t size = 0, measured;
     FILE *out = open_memstream(&text, &size);
     int status;
 
@@ -331,11 +326,12 @@ static int measure_to_file(const struct probe_settings *settings, struct probe_p
         gtopo_fail(&error, GTOPO_ENOMEM, NULL, "out of memory");
         return cli_fail(&error);
     }
-    status = measure(settings, place, out);
+    status = measure(settings, place, out, &measured);
     if (fclose(out)) {
         gtopo_fail(&error, GTOPO_ENOMEM, NULL, "out of memory");
         status = cli_fail(&error);
-    } else if (size && cli_write_file(settings->output, text, size, &error))
+    } else if ((measured || !cli_keep_former(settings->output)) && size &&
+               cli_write_file(settings->output, text, size, &error))
         status = cli_fail(&error);
     free(text);
     return status;
@@ -347,6 +343,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct probe_place place = {0};
     char program[4096] = "gtopo-bench";
     struct gtopo_error error;
+    size_t measured;
     int status;
 
     gtopo_probe_options_init(&s.options);
@@ -357,9 +354,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (readlink("/proc/self/exe", program, sizeof program - 1) > 0)
         s.campaign.agent_program = program;
     s.campaign.deadline_s = s.options.deadline_s;
-    status = cli_check_output(s.output, &error);
+    status = cli_check_output("--output", s.output, &error);
     if (!status && s.map)
-        status = cli_check_output(s.map, &error);
+        status = cli_check_output("--map", s.map, &error);
     if (!status)
         status = cli_catch_signals(&s.campaign.cancel, &error);
     if (!status)
@@ -369,7 +366,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status)
         status = cli_fail(&error);
     else
-        status = strcmp(s.output, "-") ? measure_to_file(&s, &place) : measure(&s, &place, stdout);
+        status = strcmp(s.output, "-") ? measure_to_file(&s, &place) : measure(&s, &place, stdout, &measured);
     probe_place_clear(&place);
     cli_release_signals();
     return status;

@@ -4,6 +4,7 @@
 #define GTOPO_CLI_PROBE_H
 
 #include "cli.h"
+#include <sys/stat.h>
 
 #define PROBE_SIZES_MAX 64
 #define PROBE_NAME_MAX 256
@@ -23,9 +24,9 @@ struct probe_settings {
     size_t size_count;
     int metrics[GTOPO_METRICS]; /* 1 for those to measure */
     enum probe_form form;
-    int counters; /* show them in the table */
-    int has_time; /* --seconds or --precision was given */
-    const char *output, *map;
+    int counters;                      /* show them in the table */
+    int has_time;                      /* --seconds or --precision was given */
+    const char *output, *map, *launch; /* the last two may be NULL */
 };
 
 /* ---- probe_options.c ---- */
@@ -39,6 +40,8 @@ int probe_parse(const struct cli_command *command, int argc, char **argv, struct
 /* Where the two ends are. */
 struct probe_place {
     struct gtopo_map *map;
+    struct stat loaded;         /* the file that it comes from; all zero when there was none */
+    uint32_t first_measurement; /* of ours, behind those that were loaded */
     struct gtopo_end ends[2];
     char names[2][GTOPO_ADDRESS_MAX]; /* of the ends, as the map writes them */
     char *launch;                     /* what settings->campaign.launch points to, or NULL */
@@ -52,6 +55,14 @@ struct probe_place {
  */
 int probe_place_find(struct probe_settings *settings, struct probe_place *place, struct gtopo_error *error);
 void probe_place_clear(struct probe_place *place);
+
+/* ---- probe_map.c ---- */
+
+/* The map of a file, or an empty one where there is none. */
+int probe_map_load(const char *path, struct probe_place *place, struct gtopo_error *error);
+/* Write our measurements to the file of --map, beside those that others have added since. Errors: GTOPO_EIO; those of
+ * probe_place_find() when others have changed the file. */
+int probe_map_save(const struct probe_settings *settings, struct probe_place *place, struct gtopo_error *error);
 
 /* ---- probe_print.c ---- */
 

@@ -37,7 +37,9 @@ const struct cli_option probe_options[] = {
      "message sizes: 64K, a sweep by doubling 1..64M, or 4K,64K,1M\n"
      "                             (default: 64K for bandwidth, 8 for latency)"},
     {'q', "queue-pairs", "N", "queue pairs at once, 1 to 64 (bandwidth; default 1)"},
-    {'t', "depth", "N", "messages in flight a queue pair (bandwidth; default 128, as far as all are 256 MiB)"},
+    {'t', "depth", "N",
+     "messages in flight a queue pair (bandwidth; default 128, as far as\n"
+     "                             all are 256 MiB, and a quarter of --iterations)"},
     {'Q', "moderation", "N", "one completion in N messages (default 100; above 8 KiB 1)"},
     {'l', "post-list", "N", "hand over at most N messages in one call (default 16)"},
     {'I', "inline", "N|auto", "messages of up to N bytes travel inside the work request"},
@@ -284,10 +286,10 @@ static int take_plain(int letter, const char *argument, struct probe_settings *s
         s->map = argument;
         return 1;
     case LAUNCH:
-        s->campaign.launch = argument;
+        s->launch = argument;
         return 1;
     case 'o':
-        s->output = argument;
+        s->output = cli_output(argument);
         return 1;
     case 'b':
         return s->options.two_way = 1;
@@ -343,6 +345,10 @@ static int check(const struct cli_command *command, const struct probe_settings 
         return cli_usage(command, "--iterations stands instead of --seconds and --precision");
     if (s->form == PROBE_PERFTEST && s->options.two_way)
         return cli_usage(command, "perftest's figures are of one direction: leave --two-way or --compat out");
+    if (s->map && !strcmp(s->map, "-"))
+        return cli_usage(command, "--map needs a file: measurements are added to what is in it");
+    if (s->map && cli_is_same_file(s->map, s->output))
+        return cli_usage(command, "--output and --map are one file: the report would replace the map");
     if (s->counters && s->form == PROBE_PERFTEST)
         return cli_usage(command, "--counters is of the table; --json has them always");
     return CLI_GOOD;

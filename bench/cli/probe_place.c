@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gtopo-bench probe: which hosts the two addresses are on, how they are reached, and what the addresses name there. */
 #include "probe.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +86,7 @@ static void quote(FILE *out, const char *text)
 static int set_launch(struct probe_settings *settings, struct probe_place *place, const char *here,
                       struct gtopo_error *error)
 {
-    const char *launch = settings->campaign.launch ? settings->campaign.launch : SSH;
+    const char *launch = settings->launch ? settings->launch : SSH;
     size_t size = 0;
     FILE *out = open_memstream(&place->launch, &size);
 
@@ -108,14 +107,6 @@ static int set_launch(struct probe_settings *settings, struct probe_place *place
 }
 
 /* ---- hosts ---- */
-
-static int load(struct probe_settings *settings, struct probe_place *place, struct gtopo_error *error)
-{
-    if (settings->map && (!access(settings->map, F_OK) || errno != ENOENT))
-        return gtopo_map_load(settings->map, &place->map, error);
-    place->map = gtopo_map_new();
-    return place->map ? 0 : gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-}
 
 /* The finding that says why a host is missing becomes the error. */
 static int fail_missing(const struct gtopo_map *map, const char *name, struct gtopo_error *error)
@@ -194,13 +185,13 @@ static int find_end(const struct probe_settings *settings, struct probe_place *p
 int probe_place_find(struct probe_settings *settings, struct probe_place *place, struct gtopo_error *error)
 {
     char here[PROBE_NAME_MAX], hosts[2][PROBE_NAME_MAX];
-    int launch_was_given = settings->campaign.launch != NULL, status;
+    int status;
 
-    if (launch_was_given && !strchr(settings->addresses[0], '/') && !strchr(settings->addresses[1], '/') &&
+    if (settings->launch && !strchr(settings->addresses[0], '/') && !strchr(settings->addresses[1], '/') &&
         !settings->map)
         return gtopo_fail(error, GTOPO_EUSAGE, "name the host in the address: node3/nic0:1",
                           "--launch is for other hosts, and no address names one");
-    status = load(settings, place, error);
+    status = probe_map_load(settings->map, place, error);
     if (status)
         return status;
     name_here(place->map, settings, here);

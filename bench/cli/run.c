@@ -3,7 +3,6 @@
 #include "cli.h"
 #include <getopt.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HOSTS = 256, LAUNCH, ONLY, TRANSPORT, SECONDS, PRECISION, SIZE, LATENCY_SIZE, TIMEOUT, DEADLINE, LOOPBACK };
@@ -121,7 +120,7 @@ static int parse(const struct cli_command *command, int argc, char **argv, struc
     while (ok && (letter = cli_next_option(command, argc, argv)) != -1)
         switch (letter) {
         case 'o':
-            s->output = optarg;
+            s->output = cli_output(optarg);
             break;
         case HOSTS:
             ok = parse_hosts(s, optarg);
@@ -200,31 +199,20 @@ static int measure(struct gtopo_map *map, struct settings *s, struct screen *scr
     return status;
 }
 
-/* A run that failed before it measured anything does not take the place of a file that has something in it. */
-static int keeps_former(const struct gtopo_map *map, const struct settings *s, const struct screen *screen,
-                        int measured)
-{
-    struct stat former;
-
-    return (measured || screen->failed) && !gtopo_map_measurement_count(map) && strcmp(s->output, "-") &&
-           !stat(s->output, &former) && S_ISREG(former.st_mode) && former.st_size;
-}
-
 /* Write the map, whatever became of the measuring, and say how it went. */
 static int finish(const struct gtopo_map *map, const struct settings *s, const struct screen *screen, int measured,
                   const struct gtopo_error *why)
 {
+    /* A run that failed before it measured anything does not take the place of a file that has something in it. */
+    int is_empty = (measured || screen->failed) && !gtopo_map_measurement_count(map), status;
     struct gtopo_error error;
-    int status;
 
     cli_show_findings(screen->out, map);
     if (s->campaign.loopback && cli_show_affinity(screen->out, map, &error))
         return cli_fail(&error);
-    if (keeps_former(map, s, screen, measured))
-        fprintf(stderr, "gtopo-bench: nothing was measured: \"%s\" is left as it was\n", s->output);
-    else if (cli_save(map, s->output, &error))
+    if (!(is_empty && cli_keep_former(s->output)) && cli_save(map, s->output, &error))
         return cli_fail(&error);
-    else if (strcmp(s->output, "-"))
+    if (!is_empty && strcmp(s->output, "-"))
         fprintf(screen->out, "\nThe map is in %s; `gtopo-bench show %s` shows it.\n", s->output, s->output);
     if (measured)
         return cli_fail(why);
@@ -251,7 +239,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     screen.out = strcmp(s.output, "-") ? stdout : stderr;
     s.campaign.on_event = on_event;
     s.campaign.context = &screen;
-    status = cli_check_output(s.output, &error);
+    status = cli_check_output("--output", s.output, &error);
     if (!status)
         status = cli_catch_signals(&s.campaign.cancel, &error);
     if (!status)

@@ -8,6 +8,9 @@
 /* A signal handler reaches nothing but what is static. */
 static struct gtopo_cancel *interrupt;
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define SIGNALS (sizeof signals / sizeof *signals)
+
 static void on_signal(int number)
 {
     /* The second Ctrl-C does not wait for anything. */
@@ -18,21 +21,25 @@ static void on_signal(int number)
 
 int cli_catch_signals(struct gtopo_cancel **cancel, struct gtopo_error *error)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal}, former;
 
     interrupt = gtopo_cancel_new();
     if (!interrupt)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (signals[i] != SIGHUP || sigaction(SIGHUP, NULL, &former) || former.sa_handler != SIG_IGN) /* nohup's */
+            sigaction(signals[i], &action, NULL);
     *cancel = interrupt;
     return 0;
 }
 
 void cli_release_signals(void)
 {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    struct sigaction is;
+
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (!sigaction(signals[i], NULL, &is) && is.sa_handler == on_signal)
+            signal(signals[i], SIG_DFL);
     gtopo_cancel_free(interrupt);
     interrupt = NULL;
 }

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #define API_VERSION FI_VERSION(1, 11)
 #define PAGE_B ((size_t)4096)
+#define SHARED_MEMORY "/dev/shm"
 #define LINE_B ((size_t)64)
 /* Slots that take more memory than this share it: all messages are equal. */
 #define RING_MAX_B ((size_t)64 << 20)
@@ -51,8 +53,8 @@ int gtopo_ofi_fail(const struct gtopo_ofi *o, int cause, const char *what, struc
         return gtopo_fail(error, GTOPO_EPEER, "its process ended, or a firewall is between: look at its error",
                           "provider %s lost the other end: %s: %s", o->provider, what, fi_strerror(cause));
     case FI_ENOMEM:
-        return gtopo_fail(error, GTOPO_ENOMEM, "use a smaller message or depth", "provider %s failed: %s: %s",
-                          o->provider, what, fi_strerror(cause));
+        return gtopo_fail(error, GTOPO_ENOMEM, "use a smaller message or depth; look at `ulimit -v`",
+                          "provider %s failed: %s: %s", o->provider, what, fi_strerror(cause));
     }
     return gtopo_fail(error, GTOPO_EDEVICE, "FI_LOG_LEVEL=info in the environment shows libfabric's own words",
                       "provider %s failed: %s: %s", o->provider, what, fi_strerror(cause));
@@ -158,6 +160,7 @@ static int read_device(struct gtopo_ofi *o, const char *device, struct gtopo_err
 static int find_provider(struct gtopo_ofi *o, struct gtopo_error *error)
 {
     struct fi_info *hints = fi_allocinfo();
+    struct statvfs shared;
     char hint[128];
     int status;
 
@@ -180,7 +183,11 @@ static int find_provider(struct gtopo_ofi *o, struct gtopo_error *error)
         return 0;
     if (status != -FI_ENODATA)
         return gtopo_ofi_fail(o, -status, "the search for it", error);
-    snprintf(hint, sizeof hint, "`fi_info -p %.30s -t FI_EP_RDM` shows what libfabric has", o->provider);
+    if (!strcmp(o->provider, "shm") && !statvfs(SHARED_MEMORY, &shared))
+        snprintf(hint, sizeof hint, "it needs room in " SHARED_MEMORY ", where %llu MiB are free",
+                 (unsigned long long)shared.f_bavail * shared.f_frsize >> 20);
+    else
+        snprintf(hint, sizeof hint, "`fi_info -p %.30s -t FI_EP_RDM` shows what libfabric has", o->provider);
     return gtopo_fail(error, GTOPO_EMISSING, hint, "libfabric has no provider %s%s%s on this host", o->provider,
                       o->source[0] ? " at " : "", o->source);
 }
@@ -218,8 +225,13 @@ static int count_operations(struct gtopo_ofi *o, struct gtopo_error *error)
 
     if (needed > most_receives || GTOPO_OFI_CREDITS > most_receives)
         return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth",
-                          "provider %s takes at most %zu messages in flight, not %zu", o->provider, most_receives,
-                          needed);
+                          "provider %s takes at most %zu messages in flight, not %zu", o->provider, most_receives - 1,
+                          needed - 1);
+    /* Credits come in lumps: as many as are under way are no rate. */
+    if (o->probe->metric == GTOPO_BANDWIDTH_Bps && needed - 1 > gtopo_options_counted_depth(o->probe))
+        return gtopo_fail(error, GTOPO_EUSAGE, "use a smaller depth, or more iterations",
+                          "a run of %llu messages over libfabric has at most a quarter of them in flight, not %zu",
+                          (unsigned long long)o->probe->iterations, needed - 1);
     if (o->probe->metric == GTOPO_LATENCY_ns) {
         o->receive_count = needed;
         o->send_count = 2;
@@ -307,13 +319,14 @@ static int ofi_open(const struct gtopo_endpoint_options *options, void **endpoin
     o->one_processor = options->one_processor;
     o->peer = FI_ADDR_UNSPEC;
     lay_out(o);
-    gtopo_ofi_fill(o);
     gtopo_signals_save(&signals);
     status = read_device(o, options->own->device, error);
     if (!status)
         status = find_provider(o, error);
     if (!status)
         status = count_operations(o, error);
+    if (!status)
+        gtopo_ofi_fill(o);
     if (!status)
         status = open_endpoint(o, error);
     if (!status)

@@ -68,7 +68,7 @@ int gtopo_ofi_fail(const struct gtopo_ofi *endpoint, int cause, const char *what
 /* Hand a receive to the provider. */
 int gtopo_ofi_post_receive(struct gtopo_ofi *endpoint, struct gtopo_ofi_operation *operation,
                            struct gtopo_error *error);
-/* The loops, on any thread. run is NULL for the end that serves. */
+/* The loops, on any thread. */
 int gtopo_ofi_loop(struct gtopo_ofi *endpoint, const struct gtopo_run *run, struct gtopo_error *error);
 /* The loops, guarded. */
 int gtopo_ofi_run(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error);

@@ -18,7 +18,7 @@
 
 struct guarded {
     struct gtopo_ofi *o;
-    const struct gtopo_run *run; /* the caller's; NULL for the end that serves */
+    const struct gtopo_run *run; /* the caller's, or NULL */
     struct gtopo_error *error;
     int status;
     pthread_mutex_t mutex;
@@ -59,7 +59,7 @@ static void *thread_main(void *context)
 
     if (g->run) {
         run = *g->run;
-        run.sample = sample;
+        run.sample = run.sample ? sample : NULL;
         run.look = look;
         run.context = g;
     }
@@ -142,7 +142,7 @@ static int run_guarded(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
     cause = pthread_create(&thread, NULL, thread_main, &g);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (cause)
-        g.status = gtopo_fail(error, GTOPO_ESYSTEM, "look at `ulimit -u` and the cgroup's pids.max",
+        g.status = gtopo_fail(error, GTOPO_ESYSTEM, "look at `ulimit -u`, `ulimit -v` and the cgroup's pids.max",
                               "cannot start a thread: %s", strerror(cause));
     else {
         if (!watch(&g)) {
@@ -167,6 +167,5 @@ int gtopo_ofi_run(void *endpoint, const struct gtopo_run *run, struct gtopo_erro
 
 int gtopo_ofi_serve(void *endpoint, const struct gtopo_run *run, struct gtopo_error *error)
 {
-    (void)run; /* it drives from one end only */
-    return run_guarded(endpoint, NULL, error);
+    return run_guarded(endpoint, run, error);
 }

@@ -229,7 +229,7 @@ static int give_credit(struct gtopo_ofi *o, uint64_t *uncredited, struct gtopo_e
     return sent < 0 ? sent : 0;
 }
 
-static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
+static int serve_bandwidth(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtopo_error *error)
 {
     /* No more: several samples out of the time between two credits would be one figure again and again. */
     uint64_t uncredited = 0, quota = gtopo_options_batch(o->probe);
@@ -237,7 +237,7 @@ static int serve_bandwidth(struct gtopo_ofi *o, struct gtopo_error *error)
     struct gtopo_wait wait;
     int status = 0, stopped = 0;
 
-    gtopo_wait_init(&wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
+    gtopo_wait_init(&wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
     while (!status && !(stopped && !uncredited)) {
         status = poll_once(o, &arrivals, &wait, error);
         if (!status)
@@ -336,12 +336,12 @@ static int run_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct 
     return drain(o, &p.wait, error);
 }
 
-static int serve_latency(struct gtopo_ofi *o, struct gtopo_error *error)
+static int serve_latency(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct pingpong p = {.o = o};
     int status, last = 0;
 
-    gtopo_wait_init(&p.wait, NULL, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
+    gtopo_wait_init(&p.wait, run, o->deadline_ns, GTOPO_POLLS_A_LOOK(o->one_processor));
     while (!last) {
         status = await_message(&p, &last, error);
         if (!status)
@@ -357,9 +357,9 @@ int gtopo_ofi_loop(struct gtopo_ofi *o, const struct gtopo_run *run, struct gtop
     int status;
 
     if (o->probe->metric == GTOPO_LATENCY_ns)
-        status = run ? run_latency(o, run, error) : serve_latency(o, error);
+        status = o->initiator ? run_latency(o, run, error) : serve_latency(o, run, error);
     else
-        status = run ? run_bandwidth(o, run, error) : serve_bandwidth(o, error);
+        status = o->initiator ? run_bandwidth(o, run, error) : serve_bandwidth(o, run, error);
     o->finished = !status;
     return status;
 }

@@ -362,9 +362,9 @@ static int verbs_serve(void *endpoint, const struct gtopo_run *run, struct gtopo
     if (status)
         return status;
     if (gtopo_verbs_is_staged(v))
-        status = gtopo_verbs_serve_staged(v, error);
+        status = gtopo_verbs_serve_staged(v, run, error);
     else if (v->probe->metric == GTOPO_LATENCY_ns)
-        status = gtopo_verbs_serve_latency(v, error);
+        status = gtopo_verbs_serve_latency(v, run, error);
     else
         status = gtopo_verbs_serve_bandwidth(v, run, error);
     v->finished = !status;

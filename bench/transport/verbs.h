@@ -160,7 +160,7 @@ static inline int gtopo_verbs_uses_receives(const struct gtopo_probe_options *pr
 int gtopo_verbs_run_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 int gtopo_verbs_serve_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 int gtopo_verbs_run_latency(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
-int gtopo_verbs_serve_latency(struct gtopo_verbs *v, struct gtopo_error *error);
+int gtopo_verbs_serve_latency(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 /* Write a word into the other end's control words; `id` is the number of the work request. */
 int gtopo_verbs_send_word(struct gtopo_verbs *v, uint64_t id, uint64_t word, struct gtopo_error *error);
 /* Hand `count` receive requests to a queue pair, for the messages from number `first` on. */
@@ -183,7 +183,7 @@ int gtopo_verbs_check_staged(const struct gtopo_verbs *v, struct gtopo_error *er
 const char *gtopo_verbs_staged_method(const struct gtopo_probe_options *probe);
 void gtopo_verbs_describe_staged(const struct gtopo_verbs *v, char *text, size_t size);
 int gtopo_verbs_run_staged(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
-int gtopo_verbs_serve_staged(struct gtopo_verbs *v, struct gtopo_error *error);
+int gtopo_verbs_serve_staged(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error);
 
 /* ---- verbs_data.c ---- */
 

@@ -80,7 +80,7 @@ static int prepare(struct stream *s, struct gtopo_verbs *v, const struct gtopo_r
     s->meter.run = run;
     s->trace = run ? run->trace : NULL;
     s->messages = run ? run->messages : 0;
-    s->drives = run != NULL;
+    s->drives = run && run->sample;
     s->takes = gtopo_verbs_uses_receives(probe) && (probe->two_way || !v->initiator);
     s->depth = gtopo_options_depth(probe);
     s->moderation = gtopo_options_moderation(probe);
@@ -541,16 +541,16 @@ int gtopo_verbs_serve_bandwidth(struct gtopo_verbs *v, const struct gtopo_run *r
     if (!s)
         return gtopo_fail(error, GTOPO_ENOMEM, NULL, "out of memory");
     status = prepare(s, v, run, error);
-    if (!status && run)
+    if (!status && s->drives)
         status = await_word(s, GTOPO_VERBS_START, error);
     while (!status && !(drained(s) && taken(s) && (!words || v->control->in == GTOPO_VERBS_STOP))) {
-        if (run && v->control->in == GTOPO_VERBS_STOP)
+        if (s->drives && v->control->in == GTOPO_VERBS_STOP)
             s->stopping = 1;
         status = step(s, error);
         if (!status && v->probe->verify_every)
             status = serve_round(s, &answered, error);
     }
-    if (!status && run)
+    if (!status && s->drives)
         status = send_word(s, GTOPO_VERBS_STOP, error);
     while (!status && !drained(s))
         status = step(s, error);

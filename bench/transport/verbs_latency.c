@@ -241,13 +241,13 @@ static int flush(struct gtopo_verbs *v, uint32_t *took_ns, struct gtopo_error *e
     return status;
 }
 
-static int serve_pingpong(struct gtopo_verbs *v, struct gtopo_error *error)
+static int serve_pingpong(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error)
 {
     uint32_t ignored = 0, flush_ns = 0;
     struct pingpong p;
     int status, last = 0;
 
-    prepare(&p, v, NULL);
+    prepare(&p, v, run);
     for (;;) {
         status = await_message(&p, &last, &ignored, error);
         if (!status && last)
@@ -355,18 +355,18 @@ int gtopo_verbs_run_latency(struct gtopo_verbs *v, const struct gtopo_run *run, 
     return gtopo_operation_is_round_trip(v->probe->operation) ? run_fetch(v, run, error) : run_pingpong(v, run, error);
 }
 
-int gtopo_verbs_serve_latency(struct gtopo_verbs *v, struct gtopo_error *error)
+int gtopo_verbs_serve_latency(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error)
 {
     int status;
 
     if (gtopo_operation_is_round_trip(v->probe->operation))
         return 0;
     if (!v->probe->flush)
-        return serve_pingpong(v, error);
+        return serve_pingpong(v, run, error);
     status = v->region->memory->begin_flush(v->region, error);
     if (status)
         return status;
-    status = serve_pingpong(v, error);
+    status = serve_pingpong(v, run, error);
     v->region->memory->end_flush(v->region);
     return status;
 }

@@ -465,12 +465,12 @@ int gtopo_verbs_run_staged(struct gtopo_verbs *v, const struct gtopo_run *run, s
     return v->probe->metric == GTOPO_LATENCY_ns ? run_latency(&r, run, error) : run_bandwidth(&r, run, error);
 }
 
-int gtopo_verbs_serve_staged(struct gtopo_verbs *v, struct gtopo_error *error)
+int gtopo_verbs_serve_staged(struct gtopo_verbs *v, const struct gtopo_run *run, struct gtopo_error *error)
 {
     struct relay r;
     int status;
 
-    prepare(&r, v, NULL);
+    prepare(&r, v, run);
     status = check_size(&r, error);
     if (status)
         return status;

@@ -187,9 +187,9 @@ a_closed_pipe() {
   local before=$SECONDS
   "$bench" probe numa0 --size 1..64M --seconds 1 --precision 0 2> "$work/stderr" | head -1 > /dev/null
   status=${PIPESTATUS[0]}
-  status_is 2 && stderr_has 'cannot be written: Broken pipe' && [ $((SECONDS - before)) -lt 10 ]
+  status_is 2 && stderr_is_empty && [ $((SECONDS - before)) -lt 10 ]
 }
-check "a closed pipe ends a sweep" a_closed_pipe
+check "a closed pipe ends a sweep, without a word" a_closed_pipe
 
 # ---- a map ----
 

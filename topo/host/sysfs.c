@@ -27,7 +27,9 @@ int gtopo_sysfs_open(struct gtopo_sysfs *sysfs, const char *root, struct gtopo_e
         return 0;
     }
     gtopo_fail(error, GTOPO_EIO,
-               "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them",
+               errno == EMFILE || errno == ENFILE
+                   ? "raise the limit of open files (ulimit -n)"
+                   : "name a folder that holds a machine's sys and proc, as hwloc-gather-topology leaves them",
                "%s cannot be read: %s", root, strerror(errno));
     gtopo_sysfs_close(sysfs);
     return GTOPO_EIO;
