@@ -80,6 +80,23 @@ check "which is found" map_says '[.findings[] | select(.rule == "probe-failed")]
 check "the other probe is measured" map_says '.measurements | length == 1'
 check "no agent is left then either" no_agents
 
+"$bench" probe numa0 --metric bandwidth --transport ofi:shm --seconds 20 --precision 0 --timeout 30 > "$work/stdout" 2> "$work/stderr" &
+runner=$!
+for _ in $(seq 50); do
+  mapfile -t agents < <(pgrep -f "gtopo-bench agent")
+  [ "${#agents[@]}" = 2 ] && break
+  sleep 0.1
+done
+sleep 1
+before=$SECONDS
+kill -KILL "${agents[0]}"
+wait "$runner"
+status=$?
+check "how an agent died is told" stderr_has 'the agent of the first end was ended by signal 9 \(Killed\)'
+check "the other one is not waited for until its deadline" [ $((SECONDS - before)) -le 5 ]
+check "it gives back what it has in shared memory" bash -c '! ls /dev/shm | grep -q "^$1:"' _ "${agents[1]}"
+rm -f "/dev/shm/${agents[0]}:"*
+
 # ---- several hosts ----
 
 run "$bench" run -o "$map" --hosts a,b --launch "exec $bench agent" --transport ofi:shm --seconds 0.2
