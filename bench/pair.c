@@ -216,7 +216,17 @@ int gtopo_pair_probe(struct gtopo_pair *pair, const struct gtopo_probe_options *
 int gtopo_pair_record(const struct gtopo_pair *pair, const struct gtopo_probe_options *options,
                       const struct gtopo_probe_result *result, struct gtopo_map *map, struct gtopo_error *error)
 {
-    return gtopo_pair_measure(map, pair->ends, options->transport, NULL, options, result, 1, error);
+    struct gtopo_plan_end ends[2] = {pair->ends[0], pair->ends[1]};
+    struct gtopo_plan_end unused[2];
+    const struct gtopo_transport_facts *facts;
+    char transport[32];
+    int status;
+
+    split_transport(options->transport, transport, unused);
+    status = gtopo_transport_facts(transport, &facts, error);
+    for (int i = 0; !status && i < 2 && !facts->is_rdma && !facts->alone; i++)
+        ends[i].end = gtopo_plan_by_processors(map, ends[i].end);
+    return status ? status : gtopo_pair_measure(map, ends, options->transport, NULL, options, result, 1, error);
 }
 
 void gtopo_pair_fill(const struct gtopo_pair *pair, struct gtopo_probe_options *options)

@@ -167,19 +167,27 @@ static int plan_ports(const struct gtopo_map *map, const struct gtopo_transport_
 
 /* ---- memory through libfabric ---- */
 
-/* The package that a NUMA node is on does the copying. */
+struct gtopo_end gtopo_plan_by_processors(const struct gtopo_map *map, struct gtopo_end end)
+{
+    struct gtopo_object memory, parent;
+
+    if (end.via == GTOPO_NONE && !gtopo_map_object(map, end.memory, &memory, NULL) && memory.kind == GTOPO_NUMA &&
+        !gtopo_map_object(map, memory.parent, &parent, NULL) && parent.kind == GTOPO_PACKAGE)
+        end.via = parent.id;
+    return end;
+}
+
 static int end_of_numa(const struct gtopo_map *map, uint32_t numa, const char *provider, struct gtopo_plan_end *end)
 {
-    struct gtopo_object object, parent;
+    struct gtopo_object object;
     const char *cpus = gtopo_map_text(map, numa, GTOPO_ATTRIBUTE_CPUS);
     uint64_t index;
 
     gtopo_map_object(map, numa, &object, NULL);
     if (object.kind != GTOPO_NUMA || !cpus || !*cpus || !gtopo_map_number(map, numa, GTOPO_ATTRIBUTE_OS_INDEX, &index))
         return 0;
-    gtopo_map_object(map, object.parent, &parent, NULL);
     *end = (struct gtopo_plan_end){
-        .end = {numa, parent.kind == GTOPO_PACKAGE ? parent.id : GTOPO_NONE},
+        .end = gtopo_plan_by_processors(map, (struct gtopo_end){numa, GTOPO_NONE}),
         .port = 1,
         .memory = "host",
         .numa = (int)index,

@@ -24,6 +24,9 @@ struct gtopo_plan_end {
 int gtopo_plan_end(const struct gtopo_map *map, struct gtopo_end end, struct gtopo_plan_end *planned,
                    struct gtopo_error *error);
 
+/* The same end where processors move the bytes: those of the package that a NUMA node is on. */
+struct gtopo_end gtopo_plan_by_processors(const struct gtopo_map *map, struct gtopo_end end);
+
 struct gtopo_plan_probe {
     struct gtopo_plan_end from, to;
     const char *transport; /* "verbs", "ofi"; constant, as are the next two */

@@ -179,6 +179,7 @@ static void hold_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     const struct cli_command *command;
+    char name[32];
 
     hold_standard_descriptors();
     setlocale(LC_CTYPE, "");
@@ -196,5 +197,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gtopo-bench: there is no command \"%s\"\nTry `gtopo-bench help`.\n", argv[1]);
         return CLI_USAGE;
     }
+    snprintf(name, sizeof name, "gtopo-bench %s", command->name); /* in what getopt says */
+    argv[1] = name;
     return cli_flush(command->run(command, argc - 1, argv + 1));
 }

@@ -164,6 +164,9 @@ static int complete(struct probe_settings *s, const struct probe_place *place, s
     if (!place->is_network && (s->options.from.gid != GTOPO_AUTO || s->options.to.gid != GTOPO_AUTO))
         return gtopo_fail(error, GTOPO_EUSAGE, "name a port (nic0:1), or leave --gid out",
                           "--gid is for RDMA ports, and neither end is one");
+    if (!place->is_network && s->counters)
+        return gtopo_fail(error, GTOPO_EUSAGE, "name a port (nic0:1), or leave --counters out",
+                          "--counters are of RDMA ports, and neither end is one");
     if (s->form == PROBE_PERFTEST && strcmp(s->transport, gtopo_probe_transport(1, 0)))
         return gtopo_fail(error, GTOPO_EUSAGE, "leave --compat out, or measure through ports with --transport verbs",
                           "transport %s does not time single messages, which perftest's figures are made of",

@@ -94,14 +94,23 @@ static int load(const struct entry *entry, gtopo_module_transport_function **fun
     return status;
 }
 
+static void list_name(char *known, size_t size, const char *name)
+{
+    strncat(known, *known ? ", " : "known: ", size - strlen(known) - 1);
+    strncat(known, name, size - strlen(known) - 1);
+}
+
 static int unknown(const char *name, struct gtopo_error *error)
 {
     char known[128] = "";
-    size_t i;
 
-    for (i = 0; i < ENTRIES; i++) {
-        strncat(known, i ? ", " : "known: ", sizeof known - strlen(known) - 1);
-        strncat(known, entries[i].facts.name, sizeof known - strlen(known) - 1);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        const struct gtopo_transport_provider *provider = entries[i].facts.providers;
+
+        if (!provider)
+            list_name(known, sizeof known, entries[i].facts.name);
+        for (; provider && provider->name; provider++)
+            list_name(known, sizeof known, provider->full_name);
     }
     return gtopo_fail(error, GTOPO_EUSAGE, known, "there is no transport \"%.40s\"", name);
 }

@@ -40,7 +40,7 @@ check "the manual page has every option" man_has_every_option
 
 check "no address exits 2" usage 'name what to measure'
 check "three addresses exit 2" usage 'unexpected argument "numa2"' numa0 numa1 numa2
-check "an unknown option exits 2" usage '--colour' numa0 --colour
+check "an unknown option exits 2" usage "^gtopo-bench probe: .*--colour" numa0 --colour
 while read -r option value words; do
   check "$option $value exits 2, and says what it takes" usage "$option takes $words.*not \"$value\"" numa0 "$option" "$value"
 done << 'END'
@@ -85,8 +85,10 @@ check "--iterations and --precision exclude each other" usage 'stands instead of
 check "--compat and --two-way exclude each other" usage 'of one direction' numa0 --compat perftest --two-way
 check "--launch without another host exits 2" usage 'no address names one' numa0 --launch x
 check "--way without a GPU exits 2" usage 'neither end is one' numa0 --way staged
+check "--counters without a port exits 2" usage 'neither end is one' numa0 --counters
 check "--gid without a port exits 2" usage 'neither end is one' numa0 --gid 3
 check "an unknown transport exits 2" usage 'no transport "carrier-pigeon"' numa0 --transport carrier-pigeon
+check "and names those that are there" stderr_has 'known: .*ofi:tcp, ofi:shm|known: .*ofi:shm, ofi:tcp'
 check "ofi without a provider exits 2" usage 'needs the provider.s name, such as ofi:tcp' numa0 --transport ofi
 check "an operation that the transport has not exits 2" usage 'has no operation "write"' numa0 --operation write
 check "what is of one direction only is said in the options' words" usage 'leave --two-way out' numa0 --metric latency --two-way
@@ -202,6 +204,7 @@ run "$bench" probe numa0 --map "$map" --transport ofi:tcp --metric latency "${sh
 check "and adds to one" map_says '(.measurements | length == 3) and (.hosts | length == 1)'
 run "$bench" show "$map"
 check "which can be shown" stdout_has 'ofi:tcp'
+check "on the link that was measured" stdout_has 'numa0 .*measured [0-9.]+ GB/s'
 
 # ---- being interrupted ----
 
