@@ -201,10 +201,15 @@ int gtopo_file_read(const char *path, size_t limit_B, char **data, size_t *size,
     FILE *file = fopen(path, "re");
     char *bytes = NULL;
     size_t used = 0, room = 0, got;
+    struct stat is;
     int status = 0;
 
     if (!file)
         return gtopo_fail(error, GTOPO_EIO, hint, "%s cannot be read: %s", path, strerror(errno));
+    /* All at once where the size is known, with room to see that there is no more. */
+    if (!fstat(fileno(file), &is) && S_ISREG(is.st_mode) && (size_t)is.st_size < limit_B)
+        bytes = malloc(room = (size_t)is.st_size + 2);
+    room = bytes ? room : 0;
     while (!status && !feof(file)) {
         if (room - used < 2) { /* a byte is kept for the closing zero */
             char *grown = realloc(bytes, room = room ? room * 2 : 65536);

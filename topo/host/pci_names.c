@@ -36,7 +36,7 @@ static int read_pci_ids(struct gtopo_discovery *d)
         return gtopo_fail(d->error, GTOPO_ENOMEM, NULL, "out of memory");
     for (const char *line = d->pci_ids; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (count_digits(line) == 4 && line[4] == ' ' && line[5] == ' ')
+        if (*line != '\t' && count_digits(line) == 4 && line[4] == ' ' && line[5] == ' ')
             d->pci_vendors[strtoul(line, NULL, 16) % VENDORS] = (uint32_t)(line - d->pci_ids) + 1;
     }
     return 0;
