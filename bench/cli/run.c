@@ -208,8 +208,11 @@ static int finish(const struct gtopo_map *map, const struct settings *s, const s
     struct gtopo_error error;
 
     cli_show_findings(screen->out, map);
-    if (s->campaign.loopback && cli_show_affinity(screen->out, map, &error))
-        return cli_fail(&error);
+    if (s->campaign.loopback) {
+        fputc('\n', screen->out);
+        if (cli_show_affinity(screen->out, map, &error))
+            return cli_fail(&error);
+    }
     if (!(is_empty && cli_keep_former(s->output)) && cli_save(map, s->output, &error))
         return cli_fail(&error);
     if (!is_empty && strcmp(s->output, "-"))

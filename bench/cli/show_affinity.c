@@ -184,10 +184,12 @@ static int put_host(struct affinity *a, struct gtopo_error *error)
     const char *name = gtopo_map_host_name(a->map, a->host);
     int status = list_objects(a, error);
 
+    if (a->host)
+        fputc('\n', a->out);
     if (!status && (!a->port_count || !a->memory_count))
-        fprintf(a->out, "\n%s has no RDMA port in the map\n", name);
+        fprintf(a->out, "%s has no RDMA port in the map\n", name);
     else if (!status) {
-        fprintf(a->out, "\n%s: each memory through each port and back into it\n", name);
+        fprintf(a->out, "%s: each memory through each port and back into it\n", name);
         for (uint32_t metric = 0; !status && metric < GTOPO_METRICS; metric++)
             status = put_table(a, metric, error);
     }
